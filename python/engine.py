@@ -1,7 +1,7 @@
 """A Python process that waits in a room and runs the engines of templates in forks of itself.
 
 Its stdin is a socket. A request is one JSON text with its length in front; so is the answer. A request has the modules of
-one template and a list of calls; every call has a result or the reason why it has none.
+one template and a list of calls; for every call the answer has a result or the reason why there is none.
 """
 
 import ctypes
@@ -16,7 +16,7 @@ import socket
 import struct
 import sys
 
-# What engines import; loading it here is what makes them fast.
+# Modules that engines import. Loading them here, once, makes engines fast.
 import bisect, collections, csv, dataclasses, datetime, decimal, fractions, functools, io, itertools, math  # noqa
 import random, re, statistics, string, textwrap, typing  # noqa
 
@@ -68,7 +68,7 @@ def reason(error):
 
 
 def describe(engine):
-    """What the engine offers, without calling it."""
+    """The engine's parameters and hooks, without calling it."""
     parameters = inspect.signature(engine.compute).parameters.values()
     named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     return {
@@ -115,7 +115,7 @@ def answer(request):
         try:
             signal.setitimer(signal.ITIMER_REAL, seconds)
             result = call(engine, one)
-            # Checked here, where the reason is known: what is not JSON cannot be an answer.
+            # Checked here, where the reason is known: an answer must be JSON.
             json.dumps(result, allow_nan=False)
             results.append({"result": result})
         except TooSlow:
@@ -130,7 +130,7 @@ def answer(request):
 
 
 def bind():
-    """An engine computes. It starts no processes and writes no files, so it leaves nothing for the next one to find."""
+    """Sets limits: an engine may start no processes and write no files, so it leaves nothing for the next one."""
     resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

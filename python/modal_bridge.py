@@ -1,11 +1,10 @@
-"""Speaks to Modal for aec-bench: opens rooms in sandboxes, tells what sandboxes cost, finds and ends those left behind.
+"""Speaks to Modal for aec-bench: opens rooms in sandboxes, reports prices, finds and ends sandboxes left behind.
 
-Started with one argument, a JSON object that says in `do` what is wanted. What goes wrong is the last line of stderr, as
-JSON with a kind that aec-bench knows.
+Started with one argument, a JSON object with the wanted action in `do`. An error is the last line of stderr, as JSON with
+a kind that aec-bench knows.
 
-`room` makes a sandbox, starts the room's first process there, and carries bytes: whatever comes on stdin goes to that
-process, whatever it prints goes to stdout. The sandbox ends when stdin ends. All else is answered with one line of JSON on
-stdout and creates nothing.
+`room` makes a sandbox, starts the room's first process there, and copies bytes: from stdin to that process, and from its
+output to stdout. The sandbox ends when stdin ends. All other actions print one line of JSON on stdout and create nothing.
 """
 
 import json
@@ -13,7 +12,7 @@ import os
 import sys
 import threading
 
-# The process that keeps a sandbox: when it is gone, nobody ends the sandbox.
+# Tags that identify the process that ends a sandbox: if that process is gone, the sandbox was left behind.
 PID_TAG = "aec-bench-pid"
 
 
@@ -43,7 +42,7 @@ def kind_of(error):
 
 
 def build(wanted):
-    """The task's image with its layers and the program. Modal keeps images by what they are made from."""
+    """The task's image with its layers and the program. Modal caches images by their instructions."""
     image = modal.Image.from_dockerfile(wanted["dockerfile"], context_dir=wanted["context"])
     if wanted["layers"]:
         image = image.dockerfile_commands(wanted["layers"])
@@ -70,10 +69,10 @@ def start(wanted):
             "sleep infinity",
             app=app,
             image=image,
-            # With the sandbox, not after it: whoever dies between the two would leave one that nobody can find.
+            # Set with the sandbox, not after it: if this process died in between, the sandbox could not be found.
             tags={**wanted["tags"], PID_TAG: str(os.getpid())},
             timeout=wanted["seconds"],
-            # A single number is only what is reserved; use beyond it is allowed and charged.
+            # A single number would be only a reservation; use beyond it would be allowed and charged.
             cpu=(float(wanted["cpus"]), float(wanted["cpus"])),
             memory=(wanted["memory_mb"], wanted["memory_mb"]),
             block_network=not wanted["network"],
@@ -83,10 +82,10 @@ def start(wanted):
 
 
 def carry(process):
-    """Carries bytes until the program hangs up."""
+    """Copies bytes until the program closes the connection."""
 
     def out():
-        # However it ends, whoever listens hears that it has ended.
+        # However it ends, the reader must notice that it has ended.
         try:
             for piece in process.stdout:
                 view = memoryview(piece)
@@ -116,7 +115,7 @@ def room(wanted):
         carry(process)
     except Exception as error:
         wrong = error
-    # A sandbox that nobody ends is charged until its time is up.
+    # A sandbox that is not ended is charged until its time is up.
     try:
         sandbox.terminate()
     except Exception:
@@ -126,12 +125,12 @@ def room(wanted):
 
 
 def rates(wanted):
-    """What the workspace pays, by Modal's names; those that Modal is about to take back are left out."""
+    """The prices of the workspace, by Modal's names, without deprecated ones."""
     return {name: str(rate) for name, rate in modal.Workspace.from_context().billing.rates().items()}
 
 
 def sandboxes(wanted):
-    """Running sandboxes of the app that have all of some tags, each with the process that keeps it."""
+    """Running sandboxes of the app that have all these tags, each with the process that is to end it."""
     try:
         app = modal.App.lookup(wanted["app"])
     except modal.exception.NotFoundError:
@@ -142,14 +141,14 @@ def sandboxes(wanted):
             tags = sandbox.get_tags()
         except modal.exception.NotFoundError:
             continue  # It ended meanwhile.
-        # What comes back may be ended, so nothing is taken on trust.
+        # The caller may end these sandboxes, so the tags are checked again here.
         if all(tags.get(name) == value for name, value in wanted["tags"].items()):
             found.append({"id": sandbox.object_id, "pid": tags.get(PID_TAG)})
     return found
 
 
 def end(wanted):
-    """Ends sandboxes; how many there still were."""
+    """Ends sandboxes. Returns how many of them were still running."""
     ended = 0
     for sandbox in wanted["sandboxes"]:
         try:

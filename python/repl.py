@@ -1,8 +1,8 @@
 """A Python session inside a room: runs cells for the harness outside and asks it for everything that is not Python.
 
-Its stdin is a socket: each message is a length of four bytes and that many bytes of JSON. What cells print goes to stdout,
-which the harness reads; a mark that it chose ends the output of each cell. Nothing here is trusted: limits are the
-harness's, and it keeps whatever must outlive this process.
+Its stdin is a socket: each message is a length of four bytes and that many bytes of JSON. Output of cells goes to stdout,
+which the harness reads; a mark that the harness chose ends the output of each cell. The harness trusts nothing here: it
+enforces the limits, and it stores everything that must outlive this process.
 """
 
 import ast
@@ -30,7 +30,7 @@ HERE = sys._getframe().f_code.co_filename
 
 
 class Line:
-    """The socket. Messages are written whole; answers go to whoever waits for them."""
+    """The socket. Messages are written whole; each answer goes to the thread that waits for it."""
 
     def __init__(self, channel):
         self.channel = channel
@@ -43,7 +43,7 @@ class Line:
         os.register_at_fork(after_in_child=self.abandon)
 
     def abandon(self):
-        """A fork of this process is not this process: it has nothing to say."""
+        """Closes the socket in a fork of this process, which must not use it."""
         os.close(self.channel.detach())
 
     def send(self, message):

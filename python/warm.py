@@ -14,7 +14,7 @@ import threading
 import traceback
 import types
 
-# What verifiers import; loading it here is what makes them fast.
+# Modules that verifiers import. Loading them here, once, makes verifiers fast.
 import argparse, collections, csv, dataclasses, datetime, decimal, fractions, functools, io, itertools, math  # noqa
 import pathlib, re, statistics, string, typing  # noqa
 
@@ -26,7 +26,7 @@ def keep_to_itself():
 
 
 def run_script(request):
-    """Runs a script as `python3 SCRIPT` would, and gives the exit code."""
+    """Runs a script as `python3 SCRIPT` would, and returns the exit code."""
     script = request["script"]
     os.environ.clear()
     os.environ.update(request["env"])
@@ -50,7 +50,7 @@ def run_script(request):
             print(stop.code, file=sys.stderr)
             code = 1
     except BaseException as error:
-        # Without this process's own frame, as if the script had been started by itself.
+        # Without this process's own frame, as if the script had been started directly.
         trace = error.__traceback__.tb_next if error.__traceback__ else None
         traceback.print_exception(type(error), error, trace)
         code = 1
@@ -96,7 +96,7 @@ def serve(control):
 
 if __name__ == "__main__":
     keep_to_itself()
-    # Descriptor 0 is the socket; it must not be left there for scripts to find.
+    # Descriptor 0 is the socket, which scripts must not be able to use.
     line = socket.socket(fileno=os.dup(0))
     os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
     serve(line)

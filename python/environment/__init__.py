@@ -1,7 +1,7 @@
 """An environment of engineering tasks, each judged by its own verifier.
 
-`load_environment` serves `verifiers` up to 0.3; its successors find the taskset through `__all__`. Either part is
-imported only when it is asked for, so that this package needs whichever of the two the installed version has.
+`load_environment` is for `verifiers` up to 0.3; later versions find the taskset through `__all__`. Each part is
+imported only on demand, because the installed version supports only one of the two.
 """
 
 from __future__ import annotations

@@ -20,18 +20,18 @@ SPLITS = ("train", "eval", "all")
 DIFFICULTIES = ("easy", "medium", "hard")
 HARNESSES = ("auto", "single-turn", "stateful")
 CONFINEMENTS = ("auto", "required", "none")
-# Which of several answers counts; packages that do not say so take what was submitted first.
+# Which of several answers counts; in packages without this key, the submission takes precedence.
 ANSWER_ORDERS = ("submitted_first", "file_first")
-# Below this, holding tasks back would leave a side with nothing or nearly nothing.
+# With fewer tasks than this, a split would leave a side empty or nearly empty.
 SMALLEST_SPLIT = 5
 
 
-# What Unicode calls white space. `str.strip` takes four control characters besides.
+# White space as Unicode defines it. `str.strip` also strips four control characters.
 WHITE_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 
 
 def is_blank(text: str) -> bool:
-    """Whether there is nothing in a text that could be read."""
+    """Whether a text has no visible content."""
     return not text.strip(WHITE_SPACE)
 
 
@@ -50,7 +50,7 @@ class File:
 
 @dataclass(frozen=True)
 class Verifier:
-    """What judges a task."""
+    """The verifier of a task."""
 
     digest: str
     standard: bool
@@ -60,7 +60,7 @@ class Verifier:
 
 @dataclass(frozen=True)
 class Limits:
-    """What a rollout of a task may take."""
+    """The limits of a rollout of a task."""
 
     max_turns: int
     max_total_tokens: int | None
@@ -74,7 +74,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Task:
-    """One task of the manifest. `index` is its place there, the same under every filter."""
+    """One task of the manifest. `index` is its position there, whatever the filters are."""
 
     index: int
     task_id: str
@@ -111,7 +111,7 @@ class Package:
     tasks: tuple[Task, ...]
 
     def content(self, file: File) -> bytes:
-        """The bytes of a file, as they were when the package was written."""
+        """The bytes of a file, checked to be unchanged since the package was written."""
         path = self.directory / "files" / file.sha256
         try:
             data = path.read_bytes()
@@ -308,12 +308,12 @@ def select(package: Package, options: Options) -> Selection:
 
 
 def order_key(seed: int, task_id: str) -> str:
-    """Where a task stands in the order of a seed."""
+    """The sort key of a task for a seed."""
     return hashlib.sha256(f"aec-bench order\n{seed}\n{task_id}".encode()).hexdigest()
 
 
 def warn_of_overlap(package: Package, selection: Selection) -> None:
-    """Tells the caller when training and evaluating would use the same tasks."""
+    """Warns the caller if training and evaluation would use the same tasks."""
     if selection.overlap:
         warnings.warn(
             f"{package.name}: the tasks that the filters leave are fewer than {SMALLEST_SPLIT} or all on one side, so "
@@ -339,7 +339,7 @@ def choose_harness(package: Package, options: Options, selection: Selection) -> 
 
 @dataclass(frozen=True)
 class Terms:
-    """What holds for one task in one environment: its limits after the arguments, and how it is confined."""
+    """The limits of one task in one environment, after the arguments are applied, and its confinement."""
 
     harness: str
     isolation: str
@@ -354,7 +354,7 @@ class Terms:
 
 
 def terms(task: Task, options: Options, harness: str, isolation: str) -> Terms:
-    """Arguments win over the task's own limits."""
+    """The terms of a task. Arguments override the task's own limits."""
     limits = task.limits
     max_turns = options.max_turns or limits.max_turns
     return Terms(
@@ -367,7 +367,7 @@ def terms(task: Task, options: Options, harness: str, isolation: str) -> Terms:
 
 
 def task_info(package: Package, task: Task, options: Options, selection: Selection, held: Terms) -> dict[str, Any]:
-    """What is recorded with every rollout. Nothing that helps to answer."""
+    """What is recorded with every rollout. It contains nothing that helps to find the answer."""
     return {
         "task_id": task.task_id,
         "task_revision": task.task_revision,

@@ -1,5 +1,5 @@
-"""From what a policy left to a reward: the submission is frozen as a copy, the task's own verifier judges it with its
-files fresh from the package, and what it wrote is read strictly. Everything but a clean verdict is a fault of the
+"""Turns what a policy left into a reward: the submission is frozen as a copy, the task's own verifier judges it with
+fresh files from the package, and the verifier's output is read strictly. Anything but a clean verdict is a fault of the
 verifier or this machine, never a reward.
 """
 
@@ -28,13 +28,13 @@ MOST_BYTES_OF_REWARD = 4096
 
 
 class VerifierFault(RuntimeError):
-    """There is no reward, and it is not the policy's doing."""
+    """There is no reward, and the policy is not the cause."""
 
 
 @dataclass
 class Verdict:
-    """What a rollout earned. With a `fault` there is no reward; `problem` says why what the policy left cannot be
-    judged, which earns nothing.
+    """The verdict on a rollout. With a `fault` there is no reward; `problem` says why the policy's result cannot be
+    judged, which gives a reward of 0.
 
     The `source` of the answer is `submission` (submit_answer), `workspace` (the answer's file), `message` or `none`.
     """
@@ -56,7 +56,7 @@ class Verdict:
         }
 
     def metrics(self) -> dict[str, float]:
-        """The same as numbers: where the answer came from, if from anywhere, and whether judging failed, and on
+        """The same as numbers: the source of the answer, if there is one, and whether judging failed, and on
         whose side."""
         return {
             "submitted": float(self.source == "submission"),
@@ -68,7 +68,7 @@ class Verdict:
 
 
 async def judge(package: Package, task: Task, terms: Terms, workspace: Workspace | None, message: str) -> Verdict:
-    """Judges a rollout, once no process of the policy is left."""
+    """Judges a rollout, after all processes of the policy have ended."""
     scratch = Scratch()
     verdict = Verdict()
     try:
@@ -77,32 +77,32 @@ async def judge(package: Package, task: Task, terms: Terms, workspace: Workspace
     except (VerifierFault, PackageError, room.RoomError) as error:
         verdict.fault = str(error)
     except Exception as error:
-        # Whatever went wrong here, it is no reward of the policy.
+        # Whatever went wrong here must not become a reward of the policy.
         verdict.fault = f"this machine failed: {type(error).__name__}: {error}"
     finally:
         await asyncio.to_thread(scratch.close)
     return verdict
 
 
-# The submission: the twin of `settle` in the crate `judge`. The rules are in docs/judge.md.
+# The submission: the counterpart of `settle` in the crate `judge`. The rules are in docs/judge.md.
 
 
 def choose(order: str, submitted: bool, written: bool, said: bool) -> str:
-    """Where the answer is, of the places in which there is one."""
+    """Which answer counts, of those that exist."""
     first = ("workspace", "submission") if order == "file_first" else ("submission", "workspace")
     there = {"submission": submitted, "workspace": written, "message": said}
     return next((source for source in (*first, "message") if there[source]), "none")
 
 
 def last_word(text: str | None, calls_tools: bool) -> str:
-    """What a policy said last, if that may be its answer: what is said beside a call is said on the way."""
+    """The policy's last message, if it may be its answer: a message with a tool call is not."""
     return text if text and not is_blank(text) and not calls_tools else ""
 
 
 def _freeze(
     scratch: Scratch, package: Package, task: Task, workspace: Workspace | None, message: str, verdict: Verdict
 ) -> str | None:
-    """Copies what is judged into a directory of its own and says where the answer came from; None for what cannot be
+    """Copies what is judged into a separate directory and returns the source of the answer; None if it cannot be
     judged."""
     target = scratch.make("submission")
     if workspace is None:
@@ -129,12 +129,12 @@ def _freeze(
         else:
             _clear(target, place)
             verdict.refused.append(f"{submitted['path']}: it cannot be read")
-    # A file that lies in the answer's place already was copied with the others, or refused by name.
+    # A file that is already at the answer's path was copied with the others, or refused by name.
     return target
 
 
 def _submitted(workspace: Workspace) -> bytes | None:
-    """What was submitted: the content as it was handed in, else the file as it is now."""
+    """The submission: the content if the policy passed one, else the current content of the file."""
     content = workspace.submitted.get("content")
     if content is not None:
         return content.encode(errors="replace")
@@ -142,7 +142,7 @@ def _submitted(workspace: Workspace) -> bytes | None:
 
 
 def _put(target: str, place: list[str], content: bytes) -> None:
-    """Puts the answer into its place, instead of whatever lies there or in its way."""
+    """Writes the answer to its path, and replaces anything that is there or blocks it."""
     _clear(target, place)
     tree.write(target, place, content)
 
@@ -165,7 +165,7 @@ def _read_whole(workspace: Workspace, path: str) -> bytes | None:
 
 
 def _is_written(task: Task, workspace: Workspace) -> bool:
-    """Whether the policy left something in the answer's place. What cannot be read will be refused by name."""
+    """Whether the policy left something at the answer's path. If it cannot be read, it is refused by name later."""
     parts = task.output_path.split("/")
     try:
         with tree.directory(workspace.files, parts[:-1]) as parent:
@@ -258,7 +258,7 @@ def _check_tests(package: Package, task: Task, tests: str, terms: Terms) -> None
 
 
 async def _run_standard(package: Package, task: Task, tests: str, submission: str, logs: str) -> tuple[int, str]:
-    """The standard verifier runs nothing of the policy's and takes its paths as arguments, so it needs no room."""
+    """The standard verifier runs no code of the policy and takes its paths as arguments, so it needs no room."""
     answers = next((file for file in task.verifier.files if file.path == "answers.json"), None)
     if answers is None:
         raise VerifierFault("the standard verifier of the task has no answers.json")
@@ -291,7 +291,7 @@ async def _run_standard(package: Package, task: Task, tests: str, submission: st
 
 
 def _output_of(package: Package, answers: File) -> str:
-    """The file that the standard verifier reads, which its answers name."""
+    """The file that the standard verifier reads; the answers file names it."""
     try:
         output = json.loads(package.content(answers))["output"]
         return "/".join(tree.parts_of(output))
@@ -300,7 +300,7 @@ def _output_of(package: Package, answers: File) -> str:
 
 
 async def _run_own(package: Package, task: Task, terms: Terms, scratch: Scratch, submission: str) -> tuple[int, str]:
-    """Any other verifier runs in a room of its own, or on the host if that was asked for."""
+    """Any other verifier runs in a separate room, or on the host if the caller asked for that."""
     confined = terms.isolation == "namespaces"
     tests, logs = os.path.join(scratch.path, "tests"), os.path.join(scratch.path, "logs")
     entry, cwd = task.verifier.entry, "/tests"
@@ -341,7 +341,7 @@ _PLACES = re.compile(rb"(?<![\w./-])/(workspace|tests|logs)(?![\w.-])")
 
 
 def _localised(data: bytes, root: str) -> bytes:
-    """Text with the room's paths replaced by those of a directory of the host; what is not text stays as it is."""
+    """Text with the room's paths replaced by those of a directory of the host; other data is unchanged."""
     try:
         data.decode()
     except UnicodeDecodeError:
@@ -382,14 +382,14 @@ def read_reward(logs: str) -> float:
         reward = reader(data.decode())
     except (ValueError, RecursionError) as error:
         raise VerifierFault(f"{name} is not valid: {error}") from error
-    # A negative zero would be printed as one.
+    # Negative zero is refused, because it would be printed as -0.0.
     if not 0.0 <= reward <= 1.0 or math.copysign(1.0, reward) < 0:
         raise VerifierFault(f"the reward is {reward}, not a number from 0 to 1")
     return reward
 
 
 class _Pairs(list):
-    """An object as it was written, repeated keys included."""
+    """An object as written, including repeated keys."""
 
 
 def _from_json(text: str) -> float:

@@ -1,11 +1,12 @@
-"""Runs one command in a room and ends with it. A program of its own, started by `room.py`.
+"""Runs one command in a room and ends with it. A separate program, started by `room.py`.
 
-Reads what to do from one line of JSON on standard input and then watches that input: when it closes, everything is
-killed. Says how it went in one line on the descriptor named by its first argument: `{"exit": 3}` or `{"error": "..."}`.
-Descriptors named by further arguments are held until everything is over, so that locks on them tell when that is.
+Reads its order from one line of JSON on standard input and then watches that input: when it closes, everything is
+killed. Reports the result in one line on the descriptor that its first argument names: `{"exit": 3}` or
+`{"error": "..."}`.
+Descriptors named by further arguments are held until everything has ended, so that locks on them show when that is.
 
-A room has namespaces of its own and a root that is built here: programs of the host read-only, everything else new.
-Its first process is a fork of this one; the kernel ends all others with it, and this process returns only after that.
+A room has its own namespaces and a root that is built here: programs of the host read-only, everything else new.
+Its first process is a fork of this one; the kernel ends all others with it, and only then does this process return.
 """
 
 import ctypes
@@ -20,7 +21,7 @@ import warnings  # noqa: F401  os.execvpe imports it, and by then the library ma
 ROOM_ID = 64999
 NEWNS, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET = 0x20000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000
 RDONLY, NOSUID, NODEV, NOEXEC, REMOUNT, BIND, REC, PRIVATE = 1, 2, 4, 8, 32, 4096, 16384, 1 << 18
-# What statvfs says about a mount, and the flag that keeps it so.
+# Flags that statvfs reports for a mount, and the mount flags that keep them.
 KEPT_FLAGS = ((8, NOEXEC), (1024, 1024), (2048, 2048), (4096, 1 << 21))
 DETACH = 2
 SET_PDEATHSIG, SET_DUMPABLE, CAPBSET_DROP, SET_CHILD_SUBREAPER, SET_NO_NEW_PRIVS, CAP_AMBIENT = 1, 4, 24, 36, 38, 47
@@ -40,11 +41,11 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 class StepError(Exception):
-    """A step of building the room that the system refused."""
+    """A step of building the room failed."""
 
 
 def call(step, function, *arguments):
-    """Calls a function of the C library; raises StepError if it says no."""
+    """Calls a function of the C library; raises StepError if it fails."""
     if getattr(libc, function)(*arguments) < 0:
         raise StepError(f"{step}: {os.strerror(ctypes.get_errno())}")
 
@@ -67,7 +68,7 @@ def write(path, text):
 
 
 def show(root, path):
-    """A file or directory of the host, read-only, at its own place. What is not there is left out."""
+    """Shows a file or directory of the host, read-only, at the same path. Missing ones are left out."""
     if not os.path.exists(path):
         return
     target = root + path
@@ -82,14 +83,14 @@ def show(root, path):
 
 
 def mounts_at(target):
-    """A mount and those that came with it inside. Names with blanks keep the host's own protection."""
+    """A mount and the mounts inside it. Mounts with blanks in their names keep the host's own restrictions."""
     with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as table:
         places = [line.split(" ")[4] for line in table]
     return [target] + [place for place in places if place.startswith(target + "/")]
 
 
 def restrict(place, flags):
-    """Takes rights from a mount. Restrictions that the host's mount has may not be lifted."""
+    """Restricts a mount. Restrictions of the host's mount must be kept."""
     has = os.statvfs(place).f_flag
     kept = sum(flag for bit, flag in KEPT_FLAGS if has & bit)
     mount(None, place, None, REMOUNT | BIND | NOSUID | NODEV | flags | kept)
@@ -105,7 +106,7 @@ def build_root(spec):
     root = spec["root"]
     mount(None, "/", None, REC | PRIVATE)
     mount("tmpfs", root, "tmpfs", NOSUID | NODEV, "size=16m,mode=755")
-    # Before anything is shown: what is shown may lie below one of them, as an interpreter in /tmp does.
+    # Before anything is shown, because it may be inside one of them, such as an interpreter in /tmp.
     for place in ("/tmp", "/home/agent"):
         make_scratch(root + place, spec)
     for path in SYSTEM:
@@ -159,7 +160,7 @@ def make_devices(root):
 
 
 def map_user(process, user, group):
-    """Names the one user of a user namespace, who is this user outside."""
+    """Maps the only user of a user namespace to this user outside."""
     write(f"/proc/{process}/uid_map", f"{ROOM_ID} {user} 1\n")
     write(f"/proc/{process}/gid_map", f"{ROOM_ID} {group} 1\n")
 
@@ -181,7 +182,7 @@ def first_process(spec, status):
             os.close(say_mapped)
             apart = spec["mode"] == "user" or own_user_namespace(ask, mapped)
             if apart:
-                # No namespaces inside namespaces. The limit is that of the room's user namespace alone.
+                # No namespaces inside namespaces. The limit applies only to the room's user namespace.
                 write("/proc/sys/user/max_user_namespaces", "0")
             become_agent(spec)
         except Exception as error:
@@ -201,9 +202,9 @@ def first_process(spec, status):
 
 
 def own_user_namespace(ask, mapped):
-    """Gives the command a user namespace, in which its processes are counted apart from those of other rooms.
+    """Gives the command a user namespace, in which its processes are counted separately from those of other rooms.
 
-    Where the host allows none, the command does without: it is an ordinary user in any case. Says which it is.
+    If the host allows none, the command runs without one, still as an ordinary user. Returns whether it has one.
     """
     os.setgroups([])
     if libc.unshare(NEWUSER) < 0:
@@ -248,7 +249,7 @@ def become_command(spec):
 
 
 def exit_code(how):
-    """As a shell would say it."""
+    """The exit code as a shell would report it."""
     return os.waitstatus_to_exitcode(how) if os.WIFEXITED(how) else 128 + os.WTERMSIG(how)
 
 
@@ -257,7 +258,7 @@ def report(status, message):
 
 
 def in_room(spec, status):
-    """Runs the command in a room of its own."""
+    """Runs the command in a new room."""
     if spec["mode"] == "user":
         user, group = os.geteuid(), os.getegid()
         call("make a user namespace", "unshare", NEWUSER)
@@ -278,12 +279,12 @@ def in_room(spec, status):
     os.close(hold)
     select.select([0, alive], [], [])
     os.kill(first, signal.SIGKILL)
-    # The kernel lets the first process be collected only when all others of the room are gone.
+    # Waiting for the first process returns only after all others of the room have ended.
     os.waitpid(first, 0)
 
 
 def on_host(spec, status):
-    """Runs the command without a room and ends whatever it started, however it tried to get away."""
+    """Runs the command without a room and kills everything that it started, even detached processes."""
     prctl(SET_CHILD_SUBREAPER, 1)
     alive, hold = os.pipe()
     command = os.fork()
@@ -310,7 +311,7 @@ def on_host(spec, status):
 
 
 def children():
-    """Processes whose parent is this one; orphans among its descendants come to it."""
+    """Processes whose parent is this one; it also adopts orphans among its descendants."""
     found = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:

@@ -1,4 +1,4 @@
-"""From the arguments of a load to tasks with their terms: what both generations of `verifiers` are given."""
+"""Turns the arguments of a load into tasks with their terms, for both generations of `verifiers`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from . import core, room
 
 @dataclass(frozen=True)
 class Row:
-    """A task as one environment offers it."""
+    """A task with its terms in one environment."""
 
     task: core.Task
     terms: core.Terms
@@ -19,7 +19,7 @@ class Row:
 
     @property
     def system_prompt(self) -> str:
-        """What the policy is told about how it works."""
+        """The instructions to the policy about how it works."""
         return self.task.prompts[self.terms.harness]
 
 
@@ -33,7 +33,7 @@ class Load:
 
 
 def load(arguments: Mapping[str, Any]) -> Load:
-    """Selects tasks and settles their terms; raises PackageError for whatever could only fail later."""
+    """Selects tasks and determines their terms; raises PackageError for anything that would fail later."""
     package = core.load_package()
     options = core.read_options(arguments)
     selection = core.select(package, options)
@@ -48,7 +48,7 @@ def load(arguments: Mapping[str, Any]) -> Load:
 
 
 def _need(task: core.Task, harness: str) -> str | None:
-    """What of a task must be confined."""
+    """Which part of a task must be confined, if any."""
     if harness == "stateful":
         return f"harness `stateful` lets the policy run commands (task {task.task_id})"
     if not task.verifier.standard:

@@ -1,6 +1,7 @@
-"""Rooms: where commands of a policy and verifiers run, kept apart from this machine, the package and each other.
+"""Rooms, in which commands of a policy and verifiers run, isolated from this machine, the package and each other.
 
-`launcher.py` is the inside; this is the outside: what a room is shown, how long it may take, what it said.
+`launcher.py` works inside the room; this module works outside: it decides what a room sees, enforces time limits and
+collects output.
 """
 
 from __future__ import annotations
@@ -24,32 +25,32 @@ from typing import Any
 from .core import DIRECTORY, Limits, PackageError
 
 ROOM_ID = 64999
-# Tests set this variable to see what happens on machines that permit no namespaces.
+# Tests set this variable to simulate machines that permit no namespaces.
 SWITCH = "AEC_BENCH_TEST_NO_NAMESPACES"
-# Places of a room that are never the host's.
+# Paths of a room that never show the host's files.
 REPLACED = ("/dev", "/etc", "/home/agent", "/logs", "/proc", "/run", "/tests", "/tmp", "/workspace")
 LAUNCHER = str(DIRECTORY / "launcher.py")
 PROCESSES = 512
 OPEN_FILES = 1024
 SCRATCH_MB = 256
 KEPT_OUTPUT = 16 * 1024
-# What commands of a policy find in their environment: as little as in the rooms of this project's own harnesses.
+# Environment variables of a policy's commands: as few as in the rooms of this project's own harnesses.
 POLICY_ENVIRONMENT = ("PATH", "HOME", "LANG")
 WATCH_SECONDS = 1.0
 END_SECONDS = 10.0
 LOCK_SECONDS = 20.0
 MEBIBYTE = 1024 * 1024
-# Entries looked at when a directory is measured; a room with more than this is over its limit.
+# Most entries counted when a directory is measured; a room with more is over its limit.
 MOST_ENTRIES = 200_000
 
 
 class RoomError(RuntimeError):
-    """A command could not be run at all: this machine's fault, never the policy's."""
+    """A command could not be run at all. That is this machine's fault, never the policy's."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a command ended. `stopped` says why it was killed, if it was; `timed_out` after how many seconds, if for that."""
+    """How a command ended. `stopped` says why it was killed, if it was; `timed_out` is the time limit that it reached."""
 
     exit_code: int | None
     stdout: Captured
@@ -65,12 +66,12 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Command:
-    """A command and the place it runs in.
+    """A command and the room that it runs in.
 
-    `binds` are (directory of the host, place in the room, "rw" or "ro"); `root` is an empty directory on which the
-    room is built. The files below `watched` count against the limit of storage. The `lock` is held while any process
-    is left. `home` is for commands without a room. `kept` bytes of the beginning of each stream are kept, and as many of
-    its end. Commands of a `policy` have less in their environment than verifiers.
+    `binds` are (directory of the host, path in the room, "rw" or "ro"); `root` is an empty directory on which the
+    room is built. The files below `watched` count against the storage limit. The `lock` is held while any process
+    is left. `home` is for commands without a room. The first `kept` bytes of each stream are kept, and as many at
+    its end. Commands of a `policy` have fewer variables in their environment than verifiers.
     """
 
     argv: tuple[str, ...]
@@ -88,7 +89,7 @@ class Command:
 
 @cache
 def namespaces() -> tuple[str | None, str]:
-    """How rooms can be made here, as `root` or as an ordinary `user`, and why not if they cannot."""
+    """How rooms can be made on this machine, as `root` or as an ordinary `user`, or else why they cannot."""
     if os.environ.get(SWITCH):
         return None, f"switched off by {SWITCH}"
     if sys.platform != "linux":
@@ -136,7 +137,7 @@ def _probe(spec: dict[str, Any]) -> str:
 def isolation(confinement: str, needed_by: str | None) -> str:
     """`namespaces`, `none`, or `unneeded` when nothing that is run needs a room.
 
-    `needed_by` says what needs a room. Raises PackageError when the wish cannot be met.
+    `needed_by` says what needs a room. Raises PackageError if the requested confinement is not possible.
     """
     if confinement == "none":
         return "none"
@@ -154,13 +155,13 @@ def isolation(confinement: str, needed_by: str | None) -> str:
 
 
 def owner() -> int | None:
-    """The user to whom directories of rooms must be given, if it is not this one."""
+    """The user who must own directories of rooms, if it is not this one."""
     return ROOM_ID if namespaces()[0] == "root" else None
 
 
 @cache
 def interpreter() -> tuple[str, str]:
-    """The Python that rooms are offered and its prefix: the one behind this environment, without its packages."""
+    """The Python for rooms, and its prefix: the base interpreter of this environment, without its packages."""
     names = (f"python{sys.version_info.major}.{sys.version_info.minor}", "python3", "python")
     for name in names:
         path = os.path.join(sys.base_prefix, "bin", name)
@@ -176,7 +177,7 @@ def _shown() -> tuple[tuple[str, ...], tuple[str, ...]]:
     shown = () if _below(prefix, "/usr") else (prefix,)
     hidden = {str(DIRECTORY), os.path.realpath(os.path.expanduser("~")), os.path.realpath(tempfile.gettempdir())}
     for place in {str(DIRECTORY.parent), *_site_directories(prefix)}:
-        # This package's neighbours may be packages like it, with answers of their own.
+        # Packages installed beside this one may contain answers as well.
         neighbours = map(os.path.dirname, glob.glob(glob.escape(place) + "/*/tasks.json"))
         hidden.update(path for path in neighbours if os.path.isdir(path + "/files"))
         hidden.update(glob.glob(f"{glob.escape(place)}/{DIRECTORY.name}-*.dist-info"))
@@ -195,7 +196,7 @@ def _below(path: str, root: str) -> bool:
 
 
 def environment(programs: str = "/run/aec-bench/bin", home: str = "/home/agent") -> dict[str, str]:
-    """All that commands and verifiers find in their environment."""
+    """The whole environment of commands and verifiers."""
     return {
         "PATH": f"{programs}:/usr/local/bin:/usr/bin:/bin",
         "HOME": home,
@@ -234,7 +235,7 @@ def _spec(command: Command, mode: str) -> dict[str, Any]:
             "RLIMIT_CPU": int(command.timeout_sec * max(limits.cpus, 1)) + 1,
             "RLIMIT_NOFILE": OPEN_FILES,
             "RLIMIT_CORE": 0,
-            # On the host the processes of this user are counted together with all others that it has.
+            # On the host, the limit would count all processes of this user together.
             **({} if mode == "host" else {"RLIMIT_NPROC": PROCESSES}),
         },
     }
@@ -249,7 +250,7 @@ def _launcher_argv(*descriptors: int) -> list[str]:
 
 
 async def run(command: Command, confined: bool) -> Outcome:
-    """Runs a command to its end, its deadline or its limit of storage; all its processes are gone when this returns."""
+    """Runs a command until it ends or reaches its time or storage limit. None of its processes is left afterwards."""
     mode = namespaces()[0] if confined else "host"
     if mode is None:
         raise RoomError(f"no room can be made: {namespaces()[1]}")
@@ -289,10 +290,10 @@ async def run(command: Command, confined: bool) -> Outcome:
 async def _follow(
     process: Any, line: bytes, command: Command, out: Captured, err: Captured
 ) -> tuple[str | None, float | None]:
-    """Collects output until the command ends; why it has to be killed, if it has to, and after how long if for that."""
+    """Collects output until the command ends. Returns why it must be killed, and its time limit if that is why."""
     process.stdin.write(line)
     collecting = asyncio.gather(out.collect(process.stdout), err.collect(process.stderr))
-    # Not the end of the output: a command may close that long before it ends.
+    # The end of the output does not mean the end of the command, which may close its output early.
     ending = asyncio.ensure_future(process.wait())
     clock = asyncio.get_running_loop().time
     deadline = clock() + command.timeout_sec
@@ -306,7 +307,7 @@ async def _follow(
             if await asyncio.to_thread(is_over, command.watched, command.limits.storage_mb):
                 return f"it wrote more than the {command.limits.storage_mb} MiB that the task allows", None
     finally:
-        # The launcher kills everything when its input is closed, and ends when that is done.
+        # When its input is closed, the launcher kills everything and then ends.
         process.stdin.close()
         await asyncio.wait({collecting, ending}, timeout=END_SECONDS)
         if not ending.done():
@@ -349,14 +350,14 @@ class Captured:
         return bytes(self.head), tail[cut:], self.dropped + cut
 
     def replace(self, old: bytes, new: bytes) -> None:
-        """One text for another in all that is kept."""
+        """Replaces a text in everything that is kept."""
         head, tail, omitted = self.parts
         self.head = bytearray(head.replace(old, new))
         self.tail = deque((tail.replace(old, new),))
         self.tail_size, self.dropped = len(self.tail[0]), omitted
 
     def whole(self) -> bytes:
-        """All that is kept, with a line about what is not."""
+        """Everything that is kept, with a line about what is not."""
         head, tail, omitted = self.parts
         return head + (f"\n[… {omitted} bytes left out …]\n".encode() if omitted else b"") + tail
 
@@ -374,7 +375,7 @@ def is_over(directories: Iterable[str], limit_mb: int) -> bool:
                     else:
                         total += entry.stat(follow_symlinks=False).st_blocks * 512
         except OSError:
-            # It was removed meanwhile, or its owner closed it; the next look tells more.
+            # It was removed meanwhile, or its owner made it unreadable; the next check will tell.
             continue
         if total > limit_mb * MEBIBYTE or entries > MOST_ENTRIES:
             return True
@@ -382,7 +383,7 @@ def is_over(directories: Iterable[str], limit_mb: int) -> bool:
 
 
 def wait_for_lock(path: str) -> None:
-    """Waits until no process is left of the commands that were started with this lock."""
+    """Waits until all processes of the commands that were started with this lock have ended."""
     deadline = time.monotonic() + LOCK_SECONDS
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:

@@ -1,7 +1,7 @@
-"""The tools of a policy: the twin of this project's own. Names, descriptions, arguments and limits are data that the
-exporter wrote (`tools.json`); what a call comes to is said in the same words here.
+"""The tools of a policy, which behave as this project's own. Names, descriptions, arguments and limits are data that
+the exporter wrote (`tools.json`); results of calls have the same texts as there.
 
-What a policy does wrong is told to it as the result of its call; faults of this machine are raised.
+Mistakes of a policy become the result of its call; faults of this machine are raised.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ REASONS = {
 
 
 class ToolError(Exception):
-    """What the policy did wrong, in words for it."""
+    """A mistake of the policy, with the text for the policy."""
 
 
 @cache
@@ -46,7 +46,7 @@ def table() -> dict[str, Any]:
 
 
 def limit(name: str) -> int:
-    """One of the limits that hold for every tool."""
+    """One of the limits that apply to every tool."""
     return table()["limits"][name]
 
 
@@ -56,7 +56,7 @@ def built_in() -> dict[str, Mapping[str, Any]]:
 
 
 def offered(task: Task) -> list[dict[str, Any]]:
-    """How the tools of a task are offered to a model: name, description, parameters."""
+    """The tools of a task as a model sees them: name, description, parameters."""
     shared = table()["declared"]
     own = [
         {**shared, "name": tool["name"], "description": f"{tool['description'].rstrip()}\n{shared['description']}"}
@@ -66,7 +66,7 @@ def offered(task: Task) -> list[dict[str, Any]]:
 
 
 async def carry_out(workspace: Workspace, name: str, arguments: str | Mapping[str, Any], number: int) -> str:
-    """One call of the policy. `number` tells outputs that are kept in files apart."""
+    """One call of the policy. `number` makes the names of saved outputs unique."""
     try:
         return await _carry_out(workspace, name, arguments, number) or "(no output)"
     except ToolError as error:
@@ -198,7 +198,7 @@ async def _submit_answer(workspace: Workspace, given: _Given, number: int) -> st
             try:
                 await _store(workspace, path, _bytes(content))
             except ToolError:
-                # The answer counts also where it cannot be written, say because a directory is in its place.
+                # The answer counts even if it cannot be written, for example because a directory has its path.
                 pass
         workspace.submitted = {"content": content}
     elif path is not None:
@@ -219,7 +219,7 @@ ACTIONS = {
 
 
 async def _program(workspace: Workspace, tool: Mapping[str, Any], arguments: str, number: int) -> str:
-    """A program of the task's own. Pictures that it names are not shown: results are text here."""
+    """The task's own program. Pictures that it names are not shown, because results are text here."""
     program = "bash" if tool["path"].endswith(".sh") else "python3"
     return await _run(workspace, f"{program} {_quoted(ROOT + '/' + tool['path'])} {arguments}", number)
 
@@ -250,11 +250,11 @@ async def _run(workspace: Workspace, line: str, number: int) -> str:
 
 
 async def _show(workspace: Workspace, number: int, out: room.Captured, err: room.Captured) -> tuple[str, str]:
-    """Both streams, cut to what a policy sees. What does not fit is written to a file in the room, if it can be."""
+    """Both streams, cut to what a policy sees. If they are cut, a file in the room gets the whole, if possible."""
     budget = limit("output")
     if out.size + err.size <= budget:
         return (cut(*out.parts, budget), cut(*err.parts, budget))
-    # Complaints are short as a rule and matter; they get what they need, at least up to a quarter.
+    # Error output is usually short and important, so it gets what it needs, at least up to a quarter.
     for_err = min(err.size, max(budget // 4, budget - out.size))
     whole = out.whole() + (b"\nSTDERR: " + err.whole() if err.size else b"")
     place = await workspace.keep_output(number, whole)
@@ -262,7 +262,7 @@ async def _show(workspace: Workspace, number: int, out: room.Captured, err: room
 
 
 def cut(head: bytes, tail: bytes, omitted: int, budget: int, place: str | None = None) -> str:
-    """Beginning and end of a text, cut between characters, with a line that says what is missing and where it is."""
+    """Beginning and end of a text, cut between characters, with a line about what is missing and where to find it."""
     if not omitted:
         head = tail = head + tail
         if len(head) <= budget:
@@ -309,7 +309,7 @@ async def _store(workspace: Workspace, path: str, data: bytes) -> None:
 
 
 async def _told(what: str, path: str, doing: Any) -> Any:
-    """Does something with a file; what the system says no to is told."""
+    """Does something with a file. If the system refuses, the policy is told."""
     try:
         return await doing
     except tree.TooLarge as error:
@@ -339,7 +339,7 @@ def _shown(path: str) -> str:
 
 
 def printable(text: str) -> str:
-    """A text with nothing in it that a terminal would obey or that changes its direction."""
+    """A text without characters that a terminal would interpret or that change the writing direction."""
 
     def harmful(c: str) -> bool:
         code = ord(c)

@@ -1,5 +1,5 @@
-"""Files below a directory that somebody else may have filled: opened step by step through descriptors, so that no link
-leads out, nothing blocks, and nothing is read without a bound.
+"""Files below a directory whose content is not trusted: opened step by step through descriptors, so that no link
+leads outside, nothing blocks, and nothing is read without a limit.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ MOST_BYTES_OF_PATH = 1024
 
 
 class PathError(ValueError):
-    """A path that is not taken, with the reason."""
+    """A path that is refused, with the reason."""
 
 
 def parts_of(path: str, root: str = "/workspace") -> list[str]:
-    """The parts of a path below the root as somebody wrote it: relative, or absolute below the root."""
+    """The parts of a path that the policy wrote: relative to the root, or absolute below the root."""
     below = path
     if path == root or path.startswith(root + "/"):
         below = path[len(root) + 1 :]
@@ -48,7 +48,7 @@ def unfit_name(path: str) -> str | None:
 
 @contextmanager
 def directory(root: str, parts: list[str], owner: int | None = None, create: bool = False) -> Iterator[int]:
-    """A descriptor of a directory below the root; with `create`, missing ones are made and given to the owner."""
+    """A descriptor of a directory below the root; with `create`, missing ones are created for the owner."""
     flags = READ_FLAGS | os.O_DIRECTORY
     handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -78,7 +78,7 @@ def _enter(handle: int, part: str, flags: int) -> int:
 
 
 def _open_regular(parent: int, name: str, flags: int, mode: int = 0) -> int:
-    """Opens a file without following a link and without waiting for whoever is at the other end of a pipe."""
+    """Opens a file without following a link and without waiting for the other end of a pipe."""
     try:
         handle = os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, mode, dir_fd=parent)
     except OSError as error:
@@ -127,7 +127,7 @@ class TooLarge(ValueError):
 
 
 def walk(root: str, parts: list[str], most_entries: int, most_depth: int) -> Iterator[Entry]:
-    """Everything below a directory but the directories themselves, by name. Links are listed, never followed."""
+    """Everything below a directory except the directories themselves, by name. Links are listed, never followed."""
     left = [most_entries]
     with directory(root, parts) as handle:
         yield from _walk(handle, "/".join(parts), left, most_depth)

@@ -37,7 +37,7 @@ def load_environment(arguments: Mapping[str, Any]) -> vf.Environment:
 
 
 def dataset(loaded: Load) -> Dataset:
-    """One row per task. The ids of rows are the places of tasks in the package, so they mean the same in every load."""
+    """One row per task. The id of a row is the task's position in the package, so it is the same in every load."""
     rows = loaded.rows
     columns = {
         "example_id": [row.task.index for row in rows],
@@ -48,13 +48,13 @@ def dataset(loaded: Load) -> Dataset:
         "answer": [row.task.task_id for row in rows],
         "info": [json.dumps(row.info, ensure_ascii=False) for row in rows],
     }
-    # Without a fingerprint the library makes one by pickling the table, which takes longer than all the rest.
+    # Without a fingerprint the library makes one by pickling the table, which takes longer than everything else.
     fingerprint = hashlib.sha256(json.dumps(columns).encode()).hexdigest()[:16]
     return Dataset(InMemoryTable.from_pydict(columns), fingerprint=fingerprint)
 
 
 def last_text(state: vf.State) -> str:
-    """What the policy said last, if that may be its answer."""
+    """The policy's last message, if it may be its answer."""
     for message in reversed(state.get("completion") or []):
         if message["role"] == "assistant":
             content = message.get("content")
@@ -65,14 +65,14 @@ def last_text(state: vf.State) -> str:
 
 
 def is_lost(state: vf.State) -> bool:
-    """Whether something took the policy's chance away, so that there is nothing to judge. A model that answers with
-    nothing or cannot take so long a conversation has only itself to blame."""
+    """Whether a failure prevented the policy from answering, so that there is nothing to judge. An empty answer or a
+    conversation that is too long for the model is no such failure."""
     own = (vf.EmptyModelResponseError, vf.OverlongPromptError)
     return state.get("error") is not None and not isinstance(state["error"], own)
 
 
 def metric(name: str) -> Callable[..., Any]:
-    """A metric that repeats what was found when the rollout was judged."""
+    """A metric that returns a value from the verdict of the rollout."""
 
     async def read(state: vf.State) -> float:
         return state[VERDICT]["metrics"][name]
@@ -82,7 +82,7 @@ def metric(name: str) -> Callable[..., Any]:
 
 
 class TaskRubric(vf.Rubric):
-    """The reward of a rollout: what the task's own verifier says."""
+    """The reward of a rollout, from the task's own verifier."""
 
     def __init__(self, loaded: Load) -> None:
         super().__init__()
@@ -106,7 +106,7 @@ class TaskRubric(vf.Rubric):
 
     @vf.cleanup
     async def remove_workspace(self, state: vf.State) -> None:
-        """Scored or not, the files of the rollout go. A rollout that never gets here loses them with its state."""
+        """Removes the files of the rollout, scored or not. If this is never called, they are removed with its state."""
         workspace = state.pop(WORKSPACE, None)
         if workspace is not None:
             workspace.close()

@@ -18,14 +18,14 @@ CALLS = "aec_bench_tool_calls"
 
 
 class WorkspaceEnv(vf.StatefulToolEnv):
-    """A policy with a workspace, files, commands and a way to hand in."""
+    """A policy with a workspace, files, commands and a way to submit."""
 
     def __init__(self, loaded: Load, **kwargs: Any) -> None:
         super().__init__(max_turns=max(row.terms.max_turns for row in loaded.rows), **kwargs)
         self.package = loaded.package
         self.rows: dict[str, Row] = {row.task.task_id: row for row in loaded.rows}
         self.offers = {row.task.task_id: [Tool(**tool) for tool in tools.offered(row.task)] for row in loaded.rows}
-        # Every rollout counts the calls of all tools of the environment, whether its task has them or not.
+        # Every rollout counts calls of all tools of the environment, even those that its task does not have.
         for offered in self.offers.values():
             for tool in offered:
                 self.tool_monitor_rubric.add_tool_metric(tool.name)
@@ -41,11 +41,11 @@ class WorkspaceEnv(vf.StatefulToolEnv):
         return state
 
     def update_tool_args(self, tool_name: str, tool_args: dict, *rest: Any, **kwargs: Any) -> dict:
-        """Calls are carried out by `env_response`, which adds nothing to their arguments."""
+        """`env_response` carries out calls, and adds nothing to their arguments."""
         return tool_args
 
-    # A limit that is reached stops the rollout only after the calls of that turn have been carried out: they were
-    # made in time. `env_response` then leaves the results as the final response, and these conditions see it.
+    # When a limit is reached, the rollout stops only after the calls of that turn have been carried out, because they
+    # were made in time. `env_response` then leaves the results as the final response, which these conditions see.
 
     @vf.stop
     async def has_final_env_response(self, state: vf.State) -> bool:
@@ -61,11 +61,11 @@ class WorkspaceEnv(vf.StatefulToolEnv):
         return not calls_waiting(state) and self.is_out_of_tokens(state)
 
     def is_last_turn(self, state: vf.State) -> bool:
-        """Whether the policy has had all its turns."""
+        """Whether the policy has used all its turns."""
         return len(state["trajectory"]) >= self.rows[state["answer"]].terms.max_turns
 
     def is_out_of_tokens(self, state: vf.State) -> bool:
-        """Whether the policy has used up its tokens, read and written."""
+        """Whether the policy has used up its tokens, both read and written."""
         budget, usage = self.rows[state["answer"]].terms.max_total_tokens, self.get_state_usage(state)
         return budget is not None and usage is not None and usage["input_tokens"] + usage["output_tokens"] >= budget
 

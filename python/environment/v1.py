@@ -1,7 +1,7 @@
 """The taskset for `verifiers` 0.3.1 and later (`verifiers.v1`): the same tasks, tools, confinement and reward.
 
-The policy's tools are served by a process of their own (`v1_tools.py`), which finds the rollout's directory in the
-state that the two share; this side makes the directory, judges what lies in it, and removes it.
+A separate process (`v1_tools.py`) serves the policy's tools. It finds the rollout's directory in the state that the
+two share; this side creates the directory, judges its content, and removes it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ VERDICT = "aec_bench"
 
 
 class RolloutState(vf.State):
-    """What this side and the tools tell each other."""
+    """The state that this side shares with the tools."""
 
     directory: str = ""
     submitted: dict[str, str] | None = None
@@ -33,16 +33,16 @@ class RolloutState(vf.State):
 
 
 class AecBenchData(vf.TaskData):
-    """A task as it is recorded; `info` is what the environments of older versions record as theirs."""
+    """A task as recorded; `info` is the same as in the environments for older versions."""
 
     info: dict[str, Any] = {}
 
 
 class AecBenchTaskConfig(vf.TaskConfig):
-    """What tasks must know wherever they are made again from their data."""
+    """What a task needs when it is created again from its data."""
 
     workspace: bool = False
-    """Whether the policy has a workspace; settled by the taskset's `harness`."""
+    """Whether the policy has a workspace; decided by the taskset's `harness`."""
 
 
 class AecBenchTask(vf.Task[AecBenchData, RolloutState, AecBenchTaskConfig]):
@@ -64,7 +64,7 @@ class AecBenchTask(vf.Task[AecBenchData, RolloutState, AecBenchTaskConfig]):
         if not self.config.workspace:
             return
         package = core.load_package()
-        # What lies in the directory of a local runtime is removed with it, however the rollout ends.
+        # Files in the directory of a local runtime are removed with it, however the rollout ends.
         parent = runtime.info.id if runtime.type == "subprocess" else None
         workspace = await Workspace.open(package, package.task(self.key), core.Terms.of_info(self.data.info), parent)
         workspaces[trace.id] = workspace
@@ -90,7 +90,7 @@ class AecBenchTask(vf.Task[AecBenchData, RolloutState, AecBenchTaskConfig]):
         return budget is not None and usage is not None and usage.prompt_tokens + usage.completion_tokens >= budget
 
     async def finalize(self, trace: vf.Trace, runtime: vf.Runtime) -> None:
-        """Judges. By now the policy and its tools have ended."""
+        """Judges the rollout. By now the policy and its tools have ended."""
         workspace = workspaces.pop(trace.id, None)
         if trace.state.fault is not None:
             verdict = Verdict(fault=trace.state.fault)
@@ -114,7 +114,7 @@ class AecBenchTask(vf.Task[AecBenchData, RolloutState, AecBenchTaskConfig]):
     async def aec_bench_reward(self, trace: vf.Trace) -> float:
         verdict = trace.info[VERDICT]
         if verdict["fault"] is not None:
-            # No reward but an error of the rollout: neither the policy nor the model is to blame.
+            # An error of the rollout instead of a reward: neither the policy nor the model is the cause.
             trace.record_reward("aec_bench_reward", 0.0)
             raise vf.SandboxError(f"no verdict on {self.key}: {verdict['fault']}")
         return verdict["reward"]
@@ -125,7 +125,7 @@ workspaces: dict[str, Workspace] = {}
 
 
 class AecBenchTasksetConfig(vf.TasksetConfig):
-    """The arguments of a load, as those of `load_environment`."""
+    """The arguments of a load, the same as those of `load_environment`."""
 
     task: AecBenchTaskConfig = AecBenchTaskConfig()
     split: str = "train"
@@ -133,9 +133,9 @@ class AecBenchTasksetConfig(vf.TasksetConfig):
     difficulty: str | list[str] | None = None
     """`easy`, `medium`, `hard`, or several of them."""
     num_examples: int | None = None
-    """The first so many tasks; all when absent."""
+    """Number of tasks to take, from the first; all if absent."""
     seed: int | None = None
-    """Seed of the tasks' order; by id when absent."""
+    """Seed of the tasks' order; sorted by id if absent."""
     harness: str | None = None
     """`auto`, `single-turn` or `stateful`; the package's default when absent."""
     max_turns: int | None = None
@@ -145,7 +145,7 @@ class AecBenchTasksetConfig(vf.TasksetConfig):
     command_timeout_sec: float | None = None
     """Seconds that a command may take; each task's own limit when absent."""
     confinement: str = "auto"
-    """`auto`, `required` or `none`: how commands and verifiers are kept apart from this machine."""
+    """`auto`, `required` or `none`: how commands and verifiers are isolated from this machine."""
 
     def arguments(self) -> dict[str, Any]:
         """The arguments as `load_environment` has them."""
@@ -153,7 +153,7 @@ class AecBenchTasksetConfig(vf.TasksetConfig):
 
     @model_validator(mode="after")
     def settle_workspace(self) -> Self:
-        """Tasks have a workspace if the harness is stateful, which may depend on what is selected."""
+        """Tasks have a workspace if the harness is stateful, which may depend on the selected tasks."""
         package, options = core.load_package(), core.read_options(self.arguments())
         harness = core.choose_harness(package, options, core.select(package, options))
         self.task = self.task.model_copy(update={"workspace": harness == "stateful"})
@@ -180,7 +180,7 @@ class AecBenchTaskset(vf.Taskset[AecBenchTask, AecBenchTasksetConfig]):
 
 
 class AecBenchEnvConfig(vf.SingleAgentEnvConfig):
-    """A chat loop on this machine unless something else is asked for: the tools are the tasks' own."""
+    """A chat loop on this machine unless the user asks for something else; the tools are those of the tasks."""
 
     agent: vf.AgentConfig = vf.AgentConfig(harness=NullHarnessConfig(id="null"), runtime=vf.SubprocessConfig())
 

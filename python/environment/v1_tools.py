@@ -1,4 +1,4 @@
-"""The tools of a rollout for `verifiers.v1`: a server of its own, started as `python -m PACKAGE.v1_tools`."""
+"""The tools of a rollout for `verifiers.v1`: a separate server, started as `python -m PACKAGE.v1_tools`."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from .workspace import Workspace
 class WorkspaceToolset(vf.Toolset[vf.ToolsetConfig, RolloutState]):
     """The workspace of one rollout, for its policy."""
 
-    # Tools have the names that prompts know them by.
+    # Without a prefix, so that tools have the names that prompts use.
     TOOL_PREFIX: ClassVar[str | None] = None
 
     async def setup_task(self, task: AecBenchData) -> None:
         self.info = task.info
 
     def register(self, mcp: Any) -> None:
-        """Offers the tools of the task as they are described in the package; their arguments are checked here alone."""
+        """Offers the tools of the task as the package describes them; only this module checks their arguments."""
         for offered in tools.offered(core.load_package().task(self.info["task_id"])):
             name = offered["name"]
             mcp.add_tool(self._with_state(self.caller(name)), name=name, description=offered["description"])
-            # The server makes a schema of a function's signature; ours is data.
+            # The server would derive a schema from a function's signature; ours is data.
             tool = mcp._tool_manager.get_tool(name)
             tool.parameters = offered["parameters"]
             tool.fn_metadata = unchecked(tool.fn_metadata)
 
     def caller(self, name: str) -> Callable[[dict], Awaitable[str]]:
-        """What a tool of this name does with its arguments."""
+        """The function that carries out calls of this tool."""
 
         async def call(given: dict) -> str:
             package, state = core.load_package(), self.state
@@ -53,7 +53,7 @@ class WorkspaceToolset(vf.Toolset[vf.ToolsetConfig, RolloutState]):
 
 
 def unchecked(metadata: Any) -> Any:
-    """What a server knows of a function, without its checks: they would read texts of JSON as what they say."""
+    """A server's metadata of a function, without its checks: they would parse arguments that are JSON texts."""
 
     class Unchecked(type(metadata)):
         async def call_fn_with_arg_validation(self, fn: Any, is_async: bool, given: dict, *rest: Any, **more: Any) -> Any:

@@ -17,14 +17,14 @@ from .core import Package, Task, Terms
 
 ROOT = "/workspace"
 LOGS = "/logs"
-# Directories of a rollout and their places in its room.
+# Directories of a rollout and their paths in its room.
 PLACES = {"workspace": ROOT, "tmp": "/tmp", "home": "/home/agent", "logs": LOGS}
 MOST_ENTRIES = 10_000
 MOST_DEPTH = 16
 
 
 def remove(directory: str, process: int) -> None:
-    """Removes a directory, also when those below were closed by their owner. Forks of its process leave it alone."""
+    """Removes a directory, even with subdirectories that their owner closed. Forks of its process do not remove it."""
     if process != os.getpid():
         return
     shutil.rmtree(directory, ignore_errors=True)
@@ -38,14 +38,14 @@ def remove(directory: str, process: int) -> None:
 
 
 class Scratch:
-    """A private directory of this process that is gone when it is closed, forgotten, or the process ends."""
+    """A private directory of this process, removed when it is closed or collected, or when the process ends."""
 
     def __init__(self, parent: str | None = None) -> None:
         self.path = os.path.realpath(tempfile.mkdtemp(prefix="aec-bench-", dir=parent))
         self._remove = weakref.finalize(self, remove, self.path, os.getpid())
 
     def make(self, name: str, given: bool = False) -> str:
-        """A new directory inside; `given` to the user of rooms."""
+        """A new directory inside; with `given`, the user of rooms owns it."""
         path = os.path.join(self.path, name)
         os.mkdir(path)
         if given:
@@ -53,7 +53,7 @@ class Scratch:
         return path
 
     def close(self) -> None:
-        """Removes it now; doing so twice does no harm."""
+        """Removes it now; a second call does nothing."""
         self._remove()
 
 
@@ -64,7 +64,7 @@ class Workspace:
         self.package, self.task, self.terms, self.directory = package, task, terms, directory
         self.confined = terms.isolation == "namespaces"
         self.owner = room.owner() if self.confined else None
-        # What was handed in last: its `content`, or the `path` of the file that is the answer.
+        # The latest submission: its `content`, or the `path` of the file with the answer.
         self.submitted: dict[str, str] | None = None
         self.scratch: Scratch | None = None
         self._directories = {place: os.path.join(directory, name) for name, place in PLACES.items()}
@@ -95,7 +95,7 @@ class Workspace:
             self.scratch.close()
 
     def settle(self) -> None:
-        """Waits until no process of the policy is left."""
+        """Waits until all processes of the policy have ended."""
         room.wait_for_lock(self._lock)
 
     async def read(self, path: str, limit: int) -> bytes:
@@ -120,15 +120,15 @@ class Workspace:
         await self._on_file(path, write)
 
     async def check(self, path: str) -> None:
-        """Refuses what is not the path of a file below the workspace."""
+        """Refuses anything that is not the path of a file in the workspace."""
         await self._on_file(path, lambda parts: None)
 
     async def find(self, path: str) -> str:
-        """The path, below the workspace, of a regular file that is there."""
+        """The path, relative to the workspace, of an existing regular file."""
         return await self._on_file(path, lambda parts: tree.read(self.files, parts, 0) and "/".join(parts))
 
     async def list(self, path: str) -> list[tree.Entry]:
-        """Everything below a directory but the directories themselves."""
+        """Everything below a directory except the directories themselves."""
         parts = tree.parts_of(path)
         return await asyncio.to_thread(lambda: list(tree.walk(self.files, parts, MOST_ENTRIES, MOST_DEPTH)))
 
@@ -156,12 +156,12 @@ class Workspace:
         return outcome
 
     def _here(self, line: str) -> str:
-        """A line for this machine itself, where the places of rooms are directories of the rollout."""
+        """A command line for this machine itself, with the room's paths replaced by directories of the rollout."""
         places = re.compile(r"(?<![\w./-])/(?:workspace|logs)(?![\w.-])")
         return places.sub(lambda found: self._directories[found.group(0)], line)
 
     async def keep_output(self, number: int, data: bytes) -> str | None:
-        """Writes what a command printed to a file that other commands can read; its path, if that worked."""
+        """Writes a command's output to a file that other commands can read. Returns its path, or None on failure."""
         parts = ["tool-output", f"{number}.txt"]
         try:
             await asyncio.to_thread(tree.write, self._directories[LOGS], parts, data, self.owner)

@@ -1,7 +1,7 @@
 """Lines of JSON to and from the parent over a socket that arrives as standard input.
 
-A line is an object with one key, the kind of message. A `rows` message is followed by as many lines as it says, each the text of
-one row as the library would write it to a file: such a text may hold `NaN`, so it stays a text for the parent, too.
+A line is an object with one key, the kind of message. A `rows` message is followed by the number of lines that it names, each
+the text of one row as the library would write it to a file. A row may contain `NaN`, so the parent does not parse it either.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ LONGEST_TEXT = 16_000
 
 
 def open_channel():
-    """Takes the socket away from standard input, so that nothing the environment starts or reads can reach it."""
+    """Moves the socket away from standard input, so that nothing that the environment starts or reads can reach it."""
     channel = socket.socket(fileno=os.dup(0))
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -37,12 +37,12 @@ def end_with_parent(descriptor):
 
 
 def line(kind, **fields):
-    """One message as bytes. A surrogate on its own is no text for the parent, so it becomes a question mark."""
+    """One message as bytes. A lone surrogate is not valid text for the parent, so it becomes a question mark."""
     return json.dumps({kind: fields}, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
 
 
 def first_message(channel):
-    """The first message, waited for before there is an event loop, and what was read after it."""
+    """Waits for the first message, before there is an event loop. Returns it, and what was read after it."""
     held = bytearray()
     while b"\n" not in held:
         part = channel.recv(65536)
@@ -54,7 +54,7 @@ def first_message(channel):
 
 
 class Channel(asyncio.Protocol):
-    """The socket inside the event loop. Messages of one turn of the loop leave in one write."""
+    """The socket inside the event loop. Messages of one turn of the loop are sent in one write."""
 
     def __init__(self, receive, held):
         self.receive = receive
@@ -98,5 +98,5 @@ class Channel(asyncio.Protocol):
 
 
 def tail(text, longest=LONGEST_TEXT):
-    """The end of a text that may be of any length."""
+    """The end of a text of any length."""
     return text if len(text) <= longest else "…" + text[-longest:]

@@ -1,7 +1,7 @@
-"""Plays the library's chat program (`null`) inside the worker instead of in a process of its own.
+"""Plays the library's chat program (`null`) inside the worker instead of in a separate process.
 
 The program is the library's text, unchanged: a loop that asks the interception server and calls tools over the network. In a
-process of its own every rollout costs seconds of start-up, and an environment that `uv` must prepare.
+separate process every rollout would need seconds of start-up, and an environment that `uv` must prepare.
 """
 
 import argparse
@@ -17,7 +17,7 @@ programs = {}
 
 
 def play_in_process():
-    """Changes the `null` harness where its program can be played here."""
+    """Changes the `null` harness, if its program can be played here."""
     from verifiers.v1.harnesses.null.harness import NullHarness
 
     setup, launch = NullHarness.setup, NullHarness.launch
@@ -35,14 +35,14 @@ def play_in_process():
 
 
 def plays_here(harness, runtime):
-    """Whether nothing asks for a process: a runtime elsewhere, variables, a user, or packages that are missing here."""
+    """Whether no separate process is needed for another runtime, variables, a user, or packages that are missing here."""
     if runtime.type != "subprocess" or harness.config.resolved_env or getattr(runtime, "user", None) is not None:
         return False
     return program_of(harness) is not None
 
 
 def program_of(harness):
-    """The program's names by its text, or None when it cannot be imported here."""
+    """The names that the program's text defines, or None if it cannot be imported here."""
     import sys
 
     module = sys.modules[type(harness).__module__]
@@ -64,7 +64,7 @@ def loaded(source):
     parse = names.get("parse_args")
     if not callable(parse) or not callable(names.get("main")):
         return None
-    # `main` reads its arguments with `parse_args`, which knows no argument but those of its process.
+    # `main` reads its arguments with `parse_args`, which knows only the arguments of its process.
     names["parse_args"] = lambda: parsed(parse)
     if "AsyncOpenAI" in names:
         names["AsyncOpenAI"] = own_client(names["AsyncOpenAI"])
@@ -73,7 +73,7 @@ def loaded(source):
 
 
 def own_client(make):
-    """Makes clients that are closed with the rollout. Their endpoint is a plain one on this machine: to read the certificates
+    """Makes clients that are closed with the rollout. Their endpoint is a plain one on this machine: reading the certificates
     again for every rollout would be most of its cost."""
     from openai import DefaultAsyncHttpxClient
 
@@ -87,14 +87,14 @@ def own_client(make):
 
 
 def parsed(parse):
-    """What `parse_args` makes of the arguments of the rollout that is asking."""
+    """Calls `parse_args` with the arguments of the current rollout."""
     given = arguments.get()
     original = argparse.ArgumentParser.parse_args
 
     def with_given(self, args=None, namespace=None):
         return original(self, given if args is None else args, namespace)
 
-    # Nothing is awaited in between, so no other rollout sees the change.
+    # There is no await in between, so no other rollout sees the change.
     argparse.ArgumentParser.parse_args = with_given
     try:
         return parse()

@@ -151,7 +151,7 @@ class ClassicLane:
 
 
 class Library:
-    """What is used of the library, imported after the environment could be found."""
+    """The parts of the library that are used, imported after the environment was found."""
 
     def __init__(self):
         from verifiers.envs import environment, multiturn_env
@@ -169,8 +169,8 @@ class Library:
 
 
 def make_lighter(environment, multiturn_env, rubric, async_utils):
-    """Lets the library do the same with less work: it asks for the signature of the same functions at every turn, copies rows of
-    plain values with `deepcopy`, and in 0.3 starts a thread to find that a reply has no tokens."""
+    """Makes the library do the same with less work: it looks up the signatures of the same functions in every turn, copies rows
+    of plain values with `deepcopy`, and in 0.3 starts a thread to find that a reply has no tokens."""
     signatures = Signatures()
     for module in (rubric, async_utils):
         if getattr(module, "inspect", None) is inspect:
@@ -189,7 +189,7 @@ def make_lighter(environment, multiturn_env, rubric, async_utils):
 
 
 class Signatures:
-    """The module `inspect`, except that signatures are kept."""
+    """The module `inspect`, except that signatures are cached."""
 
     MOST = 10_000
 
@@ -216,7 +216,7 @@ class Signatures:
 
 
 def copied(value):
-    """What `deepcopy` gives, quicker for what rows of a dataset are made of."""
+    """Like `deepcopy`, but faster for the types in rows of a dataset."""
     kind = type(value)
     if kind in PLAIN:
         return value
@@ -228,7 +228,7 @@ def copied(value):
 
 
 def plays_itself(environment, base):
-    """Whether the environment has its own way from inputs to scored states, which then cannot be taken apart."""
+    """Whether the environment turns inputs into scored states in its own way, so that the two steps cannot be separated."""
     return any(
         getattr(type(environment), name, None) is not getattr(base, name, None)
         for name in ("_run_rollout_state", "_run_group_states")
@@ -236,7 +236,7 @@ def plays_itself(environment, base):
 
 
 async def together(rollouts):
-    """All of them; when one fails, the others are not left running."""
+    """Awaits all of them. If one fails, the others are cancelled."""
     if len(rollouts) == 1:
         return [await rollouts[0]]
     tasks = [asyncio.ensure_future(alone(one)) for one in rollouts]
@@ -250,7 +250,7 @@ async def together(rollouts):
 
 
 async def alone(rollout):
-    """A rollout that tries to end the process fails; in a task of its own it would end the event loop."""
+    """A rollout that tries to end the process fails; otherwise it would end the event loop."""
     try:
         return await rollout
     except (KeyboardInterrupt, SystemExit) as error:
@@ -267,7 +267,7 @@ def error_name(error):
 
 
 def plain(value):
-    """A value as JSON can say it; what it cannot say becomes text."""
+    """A value as JSON; what JSON cannot represent becomes text."""
     return json.loads(json.dumps(value, default=str, allow_nan=True), parse_constant=str)
 
 

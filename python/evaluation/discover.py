@@ -1,4 +1,4 @@
-"""Says what an interpreter has of an environment without importing it: `python discover.py < REQUEST`, one line of JSON."""
+"""Reports what an interpreter has of an environment, without importing it: `python discover.py < REQUEST`, one line of JSON."""
 
 import importlib.metadata
 import importlib.util

@@ -6,12 +6,12 @@ REASONS = ("stop", "length", "tool_calls")
 
 
 def door_client():
-    """The class, made once the library can be imported."""
+    """The class, defined once the library can be imported."""
     from verifiers.clients.openai_chat_completions_client import OpenAIChatCompletionsClient
     from verifiers.types import Response, ResponseMessage, ToolCall, Usage
 
     class DoorClient(OpenAIChatCompletionsClient):
-        """One rollout's way to the model. Nothing here opens a connection unless the environment asks for `client` itself."""
+        """One rollout's client. It opens no connection unless the environment uses `client` itself."""
 
         def __init__(self, lane, job, rollout):
             self._config = None
@@ -26,7 +26,7 @@ def door_client():
 
         @property
         def client(self):
-            """For environments that call the provider past the library: the parent's gateway."""
+            """The parent's gateway, for environments that call the provider without the library."""
             if self._own is None:
                 from openai import AsyncOpenAI
 
@@ -63,7 +63,7 @@ def door_client():
                 raise_failure(answer["failure"])
             calls = reply["tool_calls"]
             if not calls and not reply["reasoning_content"] and not has_text(reply["content"]):
-                # Whether that is an error, and which, is for the library to say.
+                # The library decides whether this is an error, and which.
                 await self.raise_from_native_response(native_reply(reply))
             usage = reply["usage"]
             reason = reply["finish_reason"]
@@ -131,7 +131,7 @@ def has_text(content):
 
 
 def native_reply(reply):
-    """The reply as the provider's package would hold it."""
+    """The reply as an object of the provider's package."""
     from openai.types.chat import ChatCompletion
 
     usage = reply["usage"]
@@ -156,7 +156,7 @@ def choice(reply):
 
 
 def raise_failure(failure):
-    """Raises what the library would have raised had its own client met the failure."""
+    """Raises what the library would raise if its own client met the failure."""
     from verifiers import errors
 
     kind, text = failure["kind"], failure["message"]

@@ -1,4 +1,4 @@
-"""Finding the module of an environment: an installed one, or one that lies in a directory of environments."""
+"""Finds the module of an environment: an installed one, or one in a directory of environments."""
 
 import hashlib
 import importlib.metadata
@@ -25,7 +25,7 @@ def verifiers_version():
 
 
 def places(env_id, env_dir_path):
-    """Directories of `env_dir_path` in which the module may lie."""
+    """Directories in `env_dir_path` that may contain the module."""
     module = module_name(env_id)
     for name in dict.fromkeys((module, module.replace("_", "-"))):
         own = os.path.join(env_dir_path, name)
@@ -39,14 +39,14 @@ def local_spec(env_id, env_dir_path):
     module = module_name(env_id)
     for place in places(env_id, env_dir_path):
         spec = PathFinder.find_spec(module, [place]) if os.path.isdir(place) else None
-        # A directory without `__init__.py` is the project around the module and not the module.
+        # A directory without `__init__.py` is the project around the module, not the module.
         if spec is not None and spec.origin is not None:
             return spec, place
     return None
 
 
 class LocalFinder:
-    """Finds one module in one directory, before installed ones. Nothing else in that directory hides anything."""
+    """Finds one module in one directory, before installed ones. Other files in that directory hide no module."""
 
     def __init__(self, module, place):
         self.module, self.place = module, place
@@ -56,14 +56,14 @@ class LocalFinder:
 
 
 def find_environment(env_id, env_dir_path):
-    """Lets the local module, if there is one, be imported, and with it what lies beside it."""
+    """Makes the local module, if there is one, importable, together with the modules beside it."""
     found = None if env_dir_path is None else local_spec(env_id, os.path.abspath(env_dir_path))
     if found is None:
         return None
     spec, place = found
     sys.meta_path.insert(0, LocalFinder(module_name(env_id), place))
     sys.path.append(place)
-    # Processes that the environment starts find the module, too.
+    # Processes that the environment starts must find the module, too.
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), place)))
     return spec
 
@@ -82,7 +82,7 @@ def project_file(origin, module):
 
 
 def digest_of(examples):
-    """Tells whether two processes loaded the same examples."""
+    """A digest that is equal in processes that loaded the same examples."""
     digest = hashlib.sha256()
     for one in examples:
         digest.update(json.dumps(one, default=repr, sort_keys=True).encode("utf-8", "replace"))

@@ -1,6 +1,6 @@
 """v1 tasksets, of `verifiers` 0.3.1 and later: each rollout is an episode of the library, mapped to a row of the v0 shape.
 
-Tasks are played by the chat program (`null`) on this machine unless the taskset brings a harness or the arguments name another.
+The chat program (`null`) plays the tasks on this machine, unless the taskset has a harness or the arguments name another.
 """
 
 import asyncio
@@ -66,7 +66,7 @@ class TasksetLane:
         return list(taskset)
 
     def refuse_images(self, roles):
-        """Says at once what would fail every rollout: tasks that need a container, and a runtime that is none."""
+        """Fails early where every rollout would fail: tasks that need a container, with a runtime that has none."""
         local = [name for name, one in roles.items() if one.runtime.type == "subprocess"]
         images = next((one.data.image for one in self.tasks if getattr(one.data, "image", None)), None)
         if local and (images or any(getattr(type(one), "NEEDS_CONTAINER", False) for one in self.tasks)):
@@ -125,7 +125,7 @@ class TasksetLane:
         await self.serving.aclose()
 
     def job_of(self, trace_id):
-        """The (job, rollout) in whose episode a trace is."""
+        """The (job, rollout) whose episode contains a trace."""
         for slot, job, rollout in self.slots.values():
             if any(trace.id == trace_id for trace in slot.traces):
                 return job, rollout
@@ -161,8 +161,8 @@ class TasksetLane:
 
 
 def environment_fields(request):
-    """The `env` table of a v1 configuration. Arguments are the taskset's, but for `config`, which may hold more tables, as in
-    files that name `taskset` and `harness`."""
+    """The `env` table of a v1 configuration. Arguments go to the taskset, except `config`, which may contain more tables, as in
+    files with `taskset` and `harness`."""
     arguments = dict(request["env_args"])
     tables = arguments.pop("config", None) or {}
     if not isinstance(tables, dict):
@@ -178,7 +178,7 @@ def environment_fields(request):
 
 
 def roles_of(config):
-    """The configurations of those who play, by the names of their roles."""
+    """The configurations of the playing agents, by role."""
     from verifiers.v1.configs.agent import AgentConfig
 
     held = {name: getattr(config, name) for name in type(config).model_fields}

@@ -5,7 +5,7 @@ import math
 
 
 def row_of(example, task, episode, columns):
-    """The row of the episode's first trace; an episode that has none is a row with its error."""
+    """The row of the episode's first trace; an episode without a trace becomes a row with its error."""
     trace = episode.traces[0] if episode.traces else None
     data = task.data
     prompt, completion = conversation(trace, data)
@@ -55,7 +55,7 @@ def column_of(column, episode, trace):
 
 
 def conversation(trace, data):
-    """(what was given, what was said)"""
+    """(the prompt, the completion)"""
     branches = [] if trace is None else trace.branches
     if not branches:
         given = [] if data.system_prompt is None else [{"role": "system", "content": data.system_prompt}]
@@ -71,7 +71,7 @@ def conversation(trace, data):
 
 
 def message_fields(message):
-    """A message as the rows of v0 have it: a tool call is the text of an object."""
+    """A message in the format of v0 rows: a tool call is the text of an object."""
     fields = message if isinstance(message, dict) else message.model_dump(mode="json", exclude_none=True)
     content = fields.get("content")
     if isinstance(content, list) and all(isinstance(one, dict) and one.get("type") == "text" for one in content):
@@ -163,5 +163,5 @@ def tool_fields(tool):
 
 
 def plain(value):
-    """A value as JSON can say it; what it cannot say becomes text or, if it is no number, null."""
+    """A value as JSON; what JSON cannot represent becomes text, and NaN becomes null."""
     return json.loads(json.dumps(value, default=str), parse_constant=lambda constant: None)

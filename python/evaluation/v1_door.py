@@ -1,5 +1,5 @@
-"""The model of v1 tasksets: what the library's interception server asks for goes to the parent when it is a chat completion,
-and to the parent's gateway otherwise."""
+"""The model of v1 tasksets: requests of the library's interception server go to the parent if they are chat completions,
+and otherwise to the parent's gateway."""
 
 import json
 
@@ -7,7 +7,7 @@ STATUS = {"overlong": 400, "refused": 401, "rate_limited": 429, "timeout": 504, 
 
 
 def door_client(lane):
-    """The class, made once the library can be imported."""
+    """The class, defined once the library can be imported."""
     from verifiers.v1.clients.client import RelayReply
     from verifiers.v1.clients.eval import EvalClient
     from verifiers.v1.errors import model_error
@@ -53,7 +53,7 @@ def is_chat(dialect):
 
 
 def request_of(body):
-    """A chat completion request in the terms of the parent."""
+    """A chat completion request in the parent's format."""
     rest = {key: value for key, value in body.items() if key not in ("model", "messages", "tools", "stream", "stream_options")}
     return {
         "model": body.get("model", ""),

@@ -1,7 +1,7 @@
-"""One worker: loads an environment as the parent says, then generates and scores the jobs it is given.
+"""One worker: loads the environment that the parent names, then generates and scores the jobs that it is given.
 
-The parent keeps every limit on concurrency. A job is generated at once when it arrives; its states are kept until the parent
-asks for its rows, which is when it is scored.
+The parent enforces all limits on concurrency. A job is generated as soon as it arrives; its states are kept until the parent
+asks for its rows, and only then is it scored.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ MOST_LOG_LINES = 500
 
 
 class Job:
-    """Rollouts that are generated, and unless they are independent scored, together."""
+    """Rollouts that are generated together and, unless they are independent, also scored together."""
 
     __slots__ = ("id", "independent", "members", "model", "sampling_args", "scored", "states", "task")
 
@@ -35,7 +35,7 @@ class Job:
 
 
 class LogLines(logging.Handler):
-    """Hands warnings of the library on; the streams of the process hold everything."""
+    """Passes warnings of the library on; the streams of the process contain everything."""
 
     def __init__(self, tell):
         super().__init__(logging.WARNING)
@@ -52,7 +52,7 @@ class LogLines(logging.Handler):
 
 
 class Worker:
-    """What connects the channel with the environment."""
+    """Connects the channel with the environment."""
 
     def __init__(self, lane):
         self.lane = lane
@@ -113,7 +113,7 @@ class Worker:
         try:
             await step(job)
         except asyncio.CancelledError:
-            # A job that the parent dropped is already answered for; any other was cancelled by the environment.
+            # The parent expects no answer for a job that it dropped; any other job was cancelled by the environment.
             if self.jobs.pop(job.id, None) is not None:
                 self.fail(job, "CancelledError", "the environment cancelled the rollout", "")
         except (KeyboardInterrupt, SystemExit) as error:
@@ -151,7 +151,7 @@ class Worker:
 
 
 def choose_lane(request):
-    """The lane of the installed library: packages of both kinds are v0 as long as the library knows v0."""
+    """The executor for the installed library: packages with both interfaces use v0 as long as the library supports it."""
     from .modules import find_environment, verifiers_version
 
     version = verifiers_version()
@@ -197,7 +197,7 @@ def main():
             warnings.simplefilter("default")
             lane = choose_lane(request)
             lane.import_library()
-            # The library clears the handlers of its logger when it is imported.
+            # When the library is imported, it clears the handlers of its logger.
             for name in (None, "verifiers"):
                 logging.getLogger(name).addHandler(handler)
             facts = lane.load()
@@ -215,7 +215,7 @@ def main():
     facts["warnings"] = list(dict.fromkeys(told))[:50]
     worker = Worker(lane)
     handler.tell = lambda level, text: worker.channel and worker.channel.send("log", level=level, message=text)
-    # What was loaded lives as long as the process; the collector need not look at it again.
+    # Loaded objects live as long as the process, so the garbage collector can ignore them.
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
@@ -230,7 +230,7 @@ def main():
 
 
 def leave(code):
-    """Ends without the library's handlers, which would tear down once more, and without waiting for threads."""
+    """Ends without the library's exit handlers, which would tear down a second time, and without waiting for threads."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

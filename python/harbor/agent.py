@@ -1,4 +1,4 @@
-"""The tool loop of aec-bench as an agent of Harbor: the program is brought along and works inside the environment."""
+"""The tool loop of aec-bench as a Harbor agent: the program is copied into the environment and works there."""
 
 import json
 import shlex
@@ -12,7 +12,7 @@ WORKSPACE = "/workspace"
 LOGS = "/logs/agent"
 INSTRUCTION = f"{HOME}/instruction.md"
 SYSTEM_PROMPT = "system_prompt.md"
-#: What the loop leaves in the workspace that is not the agent's work.
+#: Files that the loop itself writes into the workspace; they are not the agent's work.
 FILES = ("agent_result.json", "trajectory.jsonl", "conversation.jsonl")
 
 
@@ -20,7 +20,7 @@ class AecBenchAgent(BaseAgent):
     """Runs `aec-bench agent-entry` in the environment.
 
     `files` are the program and the shared objects that it was linked with, by their names below `/opt/aec-bench`;
-    `command` starts it there. What tools a task has stands in its own `aec-bench/tools.json`.
+    `command` starts it there. The task's own `aec-bench/tools.json` lists its tools.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class AecBenchAgent(BaseAgent):
             raise RuntimeError(f"aec-bench does not run in this environment: {(done.stderr or '')[-500:]}")
 
     async def run(self, instruction: str, environment: Any, context: Any) -> None:
-        # Variables are part of command lines and bounded; a file is neither.
+        # Variables become part of command lines and are limited in size; a file is not.
         written = self.logs_dir / "instruction.md"
         written.parent.mkdir(parents=True, exist_ok=True)
         written.write_text(instruction, encoding="utf-8")
@@ -74,7 +74,7 @@ class AecBenchAgent(BaseAgent):
         if tools.is_file():
             variables["AGENT_TOOLS_JSON"] = tools.read_text(encoding="utf-8")
         moved = " ".join(f"{WORKSPACE}/{name}" for name in FILES)
-        # A shell that stayed would have the keys in its environment, for commands of the agent to read.
+        # `exec`, because commands of the agent could read the keys in the environment of a remaining shell.
         script = (
             f"exec {shlex.join(self._command)} agent-entry --workspace {WORKSPACE} "
             f"> {LOGS}/stdout.txt 2> {LOGS}/stderr.txt"
@@ -91,7 +91,7 @@ class AecBenchAgent(BaseAgent):
         try:
             await environment.download_file(f"{LOGS}/{FILES[0]}", place)
             report = json.loads(place.read_text(encoding="utf-8"))
-        except Exception as error:  # What an environment raises for a file that is not there is its own choice.
+        except Exception as error:  # Environments raise different exceptions for a missing file.
             self.logger.warning("the loop left no report: %s", error)
             return {}
         return report if isinstance(report, dict) else {}

@@ -29,7 +29,7 @@ class Progress(BaseJobPlugin):
     async def on_job_start(self, job: Any) -> None:
         self._say(event="job-start", job=str(job.id))
         for name in HOOKS:
-            # A version without one of them tells less; the result files say the rest.
+            # A version without one of them reports less; the result files contain the rest.
             register = getattr(job, name, None)
             if register is not None:
                 register(self._hear)

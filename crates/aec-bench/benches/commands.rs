@@ -25,7 +25,7 @@ fn main() {
     task_trees(sizes.split_whitespace().map(|size| size.parse().unwrap()));
 }
 
-/// Start-up against the cheapest program there is, interleaved so that both see the same machine.
+/// Start-up against the cheapest program, interleaved so that both run under the same conditions.
 fn start_up() {
     const ROUNDS: usize = 300;
     let place = Place::new(PROGRAM, "start-up");

@@ -1,4 +1,4 @@
-//! What a trial in containers costs beside two bare containers that do the same, and eight at once.
+//! The cost of a trial in containers, against two bare containers that do the same, and of eight trials at once.
 //!
 //! `cargo bench --bench container` prints the figures that `docs/performance.md` quotes. It needs Podman.
 
@@ -17,7 +17,7 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_aec-bench");
 /// Trials of a measurement.
 const TRIALS: u32 = 20;
 
-/// The verifier is the task's own, so that it has a container of its own.
+/// The task's own verifier, so that it gets a separate container.
 const VERIFY: &str = "#!/bin/sh\ntest -s /workspace/output.txt && echo 1 > /logs/verifier/reward.txt || echo 0 > /logs/verifier/reward.txt\n";
 const SOLVE: &str = "#!/bin/sh\necho 42 > /workspace/output.txt\n";
 
@@ -32,14 +32,14 @@ fn main() {
             "run civil/task --harness oracle --backend docker -n {trials} -e {id} --concurrency {at_once} --quiet"
         );
         place.command(&line).env("DOCKER_HOST", podman.host()).status().unwrap();
-        // The image is there from now on.
+        // From now on the image exists.
         let line = line.replace(&format!("-e {id}"), &format!("-e {id}-again"));
         let begun = Instant::now();
         let status = place.command(&line).env("DOCKER_HOST", podman.host()).status().unwrap();
         assert!(status.success());
         begun.elapsed()
     };
-    // The fixed cost of a run is in both, so that their difference is that of the trials.
+    // Both runs include the fixed cost, so their difference is the cost of the trials.
     let (few, many) = (run("few", 2, 1), run("many", TRIALS + 2, 1));
     let trial = many.saturating_sub(few) / TRIALS;
     let mut bare: Vec<Duration> = (0..TRIALS)

@@ -1,4 +1,4 @@
-//! What evolution costs beside its trials, whether a long swarm stays small, and how often runs without any improvement
+//! The cost of evolution besides its trials, the memory of a long swarm, and how often runs without any improvement
 //! accept one. The real binary, real rooms, real git.
 //!
 //! `cargo bench --bench evolve` prints the figures that `docs/performance.md` quotes. Environment: `AEC_BENCH_RUNS=200`,
@@ -51,7 +51,7 @@ fn evolver(place: &Place, file: &str, word: &str, cycles: u32) {
                 "description": format!("piece {cycle} of {word}"),
                 "body": format!("In case {cycle} of {word} write down every assumption before you begin."),
             });
-            // Skills make room for each other.
+            // A new skill replaces an old one.
             let removed =
                 json!({ "type": "delete_skill", "name": format!("{word}-{}", cycle.saturating_sub(5)) });
             let text = json!({ "actions": [action, removed], "reasoning": "to have something to measure" })
@@ -62,7 +62,7 @@ fn evolver(place: &Place, file: &str, word: &str, cycles: u32) {
     std::fs::write(place.path().join(file), json!({ "conversations": conversations }).to_string()).unwrap();
 }
 
-/// An evolution over tasks that are made on the fly; over those of the project without a seed.
+/// An evolution over tasks that are generated on the fly or, without a seed, over those of the project.
 fn evolution(place: &Place, solver: &Value, cycles: u32, seed: Option<usize>) {
     let mut file = json!({
         "workspace_path": "workspaces/w",
@@ -130,7 +130,7 @@ fn state(directory: &Path) -> State {
     State::replay(&entries(directory).unwrap()).unwrap()
 }
 
-/// Eight agents, many cycles: memory, and whether the log alone gives the archive again.
+/// Eight agents, many cycles: measures memory, and checks that the log alone reproduces the archive.
 fn swarm(cycles: u32) {
     let run = |cycles: u32| {
         let place = project(&format!("evolve-swarm-{cycles}"), "direct");
@@ -179,7 +179,7 @@ fn swarm(cycles: u32) {
     );
 }
 
-/// Runs in which nothing helps: how many accept anything.
+/// Runs in which no change helps: how many of them accept one.
 fn noise(runs: usize) {
     const CYCLES: u32 = 5;
     let place = project("evolve-noise", "sim");

@@ -1,4 +1,4 @@
-//! What rooms and verdicts cost, against bubblewrap and a cold interpreter in the same run.
+//! The cost of rooms and verdicts, against bubblewrap and a cold interpreter in the same run.
 //!
 //! `cargo bench --bench judge` prints the figures that `docs/performance.md` quotes.
 
@@ -152,14 +152,14 @@ fn rate(judge: &Judge, task: &aec_task::task::Task, submission: &Submission, cou
     (times.len() as f64 / seconds, milliseconds(times[times.len() * 99 / 100]))
 }
 
-/// Resident memory in MB, as the kernel says.
+/// Resident memory in MB, as the kernel reports it.
 fn resident_memory() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
     line.trim().trim_end_matches(" kB").parse::<f64>().unwrap() / 1024.0
 }
 
-/// The same isolation by the usual tool: system read-only, private /tmp, /proc and /dev, no network.
+/// The same isolation with the usual tool: system read-only, private /tmp, /proc and /dev, no network.
 fn bwrap() -> Command {
     let mut command = Command::new("bwrap");
     command

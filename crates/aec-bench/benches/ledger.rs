@@ -44,7 +44,7 @@ fn measure(size: usize) {
     let ledger = Ledger::new(place.path().join("artefacts/ledger"));
     let bytes = write_records(&ledger, size);
     println!("{size:>8} records of {} bytes on average", bytes / size);
-    // What a directory was given just now is not believed; a ledger at rest is what is measured.
+    // The index reads again a directory that changed within the last second; the benchmark measures a ledger at rest.
     std::thread::sleep(Duration::from_millis(1100));
 
     let cold = place.run("ledger reindex");
@@ -87,7 +87,7 @@ fn line(what: &str, time: Duration, limit: Option<Duration>) {
     println!("  {what:<18} {:9.1} ms{}", milliseconds(time), ratio.unwrap_or_default());
 }
 
-/// Records like those of a run, without syncing each: how many bytes they are.
+/// Writes records like those of a run, without syncing each. Returns their size in bytes.
 fn write_records(ledger: &Ledger, size: usize) -> usize {
     let first = record(0);
     let directory = ledger.experiment(&first.experiment_id);

@@ -67,7 +67,7 @@ fn report(what: &str, time: Duration, limit: Option<Duration>) {
     println!("  {what:<52} {:9.1} ms{}", milliseconds(time), ratio.unwrap_or_default());
 }
 
-/// Samples of about 10 KB: a few turns with tools, then an answer that is handed in.
+/// Samples of about 10 KB: a few turns with tools, then a submitted answer.
 fn samples(tasks: &[Value]) -> String {
     let mut text = String::new();
     for number in 0..SAMPLES {

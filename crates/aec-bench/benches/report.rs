@@ -82,7 +82,7 @@ fn line(what: &str, time: Duration, limit: Option<Duration>) {
     println!("  {what:<44} {:9.1} ms{}", milliseconds(time), ratio.unwrap_or_default());
 }
 
-/// Records like those of a run, without syncing each; with so many turns in each trace if any.
+/// Writes records like those of a run, without syncing each; if `turns` is given, each has a trace of that many turns.
 fn write(ledger: &Ledger, size: usize, turns: Option<usize>) {
     let directory = ledger.experiment(&Name::parse("experiment").unwrap());
     std::fs::create_dir_all(directory.path()).unwrap();

@@ -1,5 +1,5 @@
-//! What the long-document harnesses cost: a turn of a session against bare Python, planning of many parts, and the memory
-//! of many sessions at once. The real binary, real rooms, real Python.
+//! The cost of the long-document harnesses: a turn of a session against bare Python, planning of many parts, and the
+//! memory of many sessions at once. The real binary, real rooms, real Python.
 //!
 //! `cargo bench --bench rlm` prints the figures that `docs/performance.md` quotes. Environment: `AEC_BENCH_SESSIONS=200`.
 
@@ -34,7 +34,7 @@ fn main() {
     memory(sessions);
 }
 
-/// A project with one task and a model that hands over the same cell, turn after turn, and then ends the work.
+/// A project with one task, and a model that sends the same cell in every turn and then ends the work.
 fn project(name: &str, turns: u32, cell: &str) -> Place {
     let place = Place::new(PROGRAM, name);
     place.run("init --no-example");
@@ -57,7 +57,7 @@ fn line(experiment: &str, repetitions: usize) -> String {
     )
 }
 
-/// The same cells, given one by one to a Python process that does nothing else.
+/// The same cells, sent one by one to a Python process that does nothing else.
 fn bare_python(cells: u32, cell: &str) -> Duration {
     const LOOP: &str = "import sys\nspace = {}\nfor line in sys.stdin:\n    exec(line, space)\n    print('done', flush=True)\n";
     let python = aec_sandbox::python::find(std::env::var_os("PATH").as_deref()).unwrap();
@@ -144,8 +144,8 @@ fn memory(sessions: usize) {
     );
 }
 
-/// Memory in KB of a process and those below it, without Python; how many of them are Python, and their memory. Pages that
-/// processes share are counted once.
+/// Memory in KB of a process and its descendants without Python processes, then the number and memory of the Python
+/// processes. Shared pages are counted once.
 fn family(root: u32) -> (u64, usize, u64) {
     let mut parents = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().filter_map(Result::ok) {

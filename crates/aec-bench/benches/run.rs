@@ -1,5 +1,5 @@
-//! What running costs: direct trials against a model server on the same machine, tool loops against bare rooms, and the
-//! memory of a large plan. The real binary, real files, real rooms.
+//! The cost of running: direct trials against a model server on the same machine, tool loops against bare rooms, and
+//! the memory of a large plan. The real binary, real files, real rooms.
 //!
 //! `cargo bench --bench run` prints the figures that `docs/performance.md` quotes. Environment: `AEC_BENCH_TRIALS=4000`,
 //! `AEC_BENCH_PLANNED=100000`.
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use aec_sandbox::{ExecSpec, Limits, Room, RoomSpec, Sandbox as _};
 use aec_test::bench::{Place, is_asked_for};
 
-/// Rooms that are open at the same time, by trials and bare ones alike.
+/// Number of rooms that are open at the same time, both for trials and for bare rooms.
 const AT_ONCE: usize = 8;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_aec-bench");
@@ -38,7 +38,7 @@ fn main() {
     ];
 }
 
-/// A model server in a process of its own.
+/// A model server in a separate process.
 struct Server {
     child: Child,
     url: String,
@@ -60,7 +60,7 @@ impl Drop for Server {
     }
 }
 
-/// A project with twenty generated tasks, whose verifier has a native twin.
+/// A project with twenty generated tasks whose verifier has a native equivalent.
 fn project(name: &str) -> Place {
     let place = Place::new(PROGRAM, name);
     place.run("init --no-example");
@@ -76,14 +76,14 @@ fn endpoints(place: &Place, url: &str) {
     std::fs::write(place.path().join("configs/endpoints.toml"), text).unwrap();
 }
 
-/// Runs a command of the program: how long it took, the processor time of it and its children, its peak of memory.
+/// Runs a command. Returns its time, the processor time of it and its children, and its peak memory.
 fn measure(command: &mut Command) -> (Duration, Duration, f64) {
     let started = Instant::now();
     let mut child = command.env("BENCH_KEY", "key-of-the-benchmark").spawn().unwrap();
     let mut peak = 0.0_f64;
     let mut cpu = Duration::ZERO;
     let status = loop {
-        // Asked while it lives, since the kernel forgets a process that is waited for.
+        // Measured while the process lives, because the kernel forgets a process that has been waited for.
         if let Some((now, memory)) = usage(child.id()) {
             cpu = cpu.max(now);
             peak = peak.max(memory);
@@ -97,7 +97,7 @@ fn measure(command: &mut Command) -> (Duration, Duration, f64) {
     (started.elapsed(), cpu, peak)
 }
 
-/// Processor time and peak of memory in MB of a process, its own threads only.
+/// Processor time, and peak memory in MB, of a process without its children.
 fn usage(pid: u32) -> Option<(Duration, f64)> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let fields: Vec<&str> = stat.rsplit(')').next()?.split_whitespace().collect();
@@ -132,7 +132,7 @@ fn direct(trials: usize) -> Place {
     place
 }
 
-/// Three turns with tools in a real room, against one room and three commands without anything around them.
+/// Three turns with tools in a real room, against one room and three commands alone.
 #[expect(clippy::cast_precision_loss, reason = "counts are small")]
 fn tool_loop() -> Place {
     const TRIALS: usize = 400;

@@ -1,5 +1,5 @@
-//! What a cluster costs: the same offline trials by one local run and by four workers of a real Slurm cluster on the same
-//! cores, and how long it takes to submit a large plan.
+//! The cost of a cluster: the same offline trials by one local run and by four workers of a real Slurm cluster on the
+//! same cores, and how long it takes to submit a large plan.
 //!
 //! `cargo bench --bench slurm` prints the figures that `docs/performance.md` quotes. Environment: `AEC_BENCH_TRIALS=20000`,
 //! `AEC_BENCH_PLANNED=100000`.
@@ -25,7 +25,7 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_aec-bench");
 /// Workers, one for each virtual node.
 const SHARDS: usize = 4;
 
-/// Trials at once: all of them by one local run, a part by each worker.
+/// Trials at once: all of them in one local run, a part in each worker.
 const AT_ONCE: usize = 32;
 
 fn main() {
@@ -46,7 +46,7 @@ fn main() {
     submission(&place, &cluster, number("AEC_BENCH_PLANNED", 100_000));
 }
 
-/// Time of a command that must end well.
+/// The time of a command that must succeed.
 fn time(place: &Place, cluster: &Cluster, line: &str) -> Duration {
     let started = Instant::now();
     let output = place.command(line).env("SLURM_CONF", cluster.config()).output().unwrap();

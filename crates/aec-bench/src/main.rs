@@ -1,10 +1,10 @@
 //! `aec-bench`: engineering tasks with executable verifiers, for evaluation and training.
 //!
-//! The program; what it does is in the crate `cli`.
+//! The program itself; the crate `cli` does the work.
 
 use std::process::ExitCode;
 
-/// Rollouts, records and rows are many small texts; this allocator takes half the time of the system's for them.
+/// Rollouts, records and rows are many small texts; for them this allocator takes half the time of the system's.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

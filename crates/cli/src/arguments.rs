@@ -30,53 +30,53 @@ pub(crate) struct GlobalArguments {
     /// Print one JSON envelope on stdout and nothing else
     #[arg(long, global = true, help_heading = "Global options")]
     pub(crate) json: bool,
-    /// Print text, which is the default
+    /// Print text; this is the default
     #[arg(long, global = true, help_heading = "Global options")]
     pub(crate) text: bool,
-    /// Print data and errors only
+    /// Print only data and errors
     #[arg(long, short, global = true, help_heading = "Global options", conflicts_with = "verbose")]
     pub(crate) quiet: bool,
-    /// Say on stderr what is read and how long it takes
+    /// Report on stderr what is read and how long it takes
     #[arg(long, short, global = true, help_heading = "Global options")]
     pub(crate) verbose: bool,
-    /// Work in this project instead of the one around the current directory
+    /// Use the project in this directory instead of the one that contains the current directory
     #[arg(long, global = true, value_name = "DIR", help_heading = "Global options", value_hint = ValueHint::DirPath)]
     pub(crate) project: Option<PathBuf>,
-    /// No colours; `NO_COLOR` does the same
+    /// Print no colours; setting `NO_COLOR` does the same
     #[arg(long, global = true, help_heading = "Global options")]
     pub(crate) no_color: bool,
 }
 
-/// The flag rung of `paths.tasks`.
+/// `--tasks-root`, which overrides the setting `paths.tasks`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TasksRootArgument {
-    /// Task catalogue to use instead of the configured one
+    /// Use this task catalogue instead of the configured one
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) tasks_root: Option<String>,
 }
 
-/// Filters that intersect.
+/// Filters on tasks. A task must pass all of them.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct SelectionArguments {
     /// Only tasks of this dataset
     #[arg(long, value_name = "NAME@VERSION")]
     pub(crate) dataset: Option<String>,
-    /// No task that matches this pattern
+    /// Leave out tasks that match this pattern
     #[arg(long, value_name = "PATTERN")]
     pub(crate) exclude: Vec<String>,
-    /// Only this discipline
+    /// Only tasks of this discipline
     #[arg(long, value_name = "NAME")]
     pub(crate) domain: Vec<String>,
-    /// Only this difficulty
+    /// Only tasks of this difficulty
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(aec_task::file::Difficulty::NAMES))]
     pub(crate) difficulty: Vec<String>,
-    /// Only this stage of life; `any` for all [default: active]
+    /// Only tasks at this lifecycle stage; `any` for all [default: active]
     #[arg(long, value_name = "STAGE", value_parser = ["proposed", "active", "deprecated", "retired", "any"])]
     pub(crate) lifecycle: Vec<String>,
-    /// Only this visibility
+    /// Only tasks with this visibility
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(aec_task::file::Visibility::NAMES))]
     pub(crate) visibility: Vec<String>,
-    /// Only tasks with this tag; several must all be there
+    /// Only tasks with this tag; if repeated, tasks must have all the tags
     #[arg(long, value_name = "TAG")]
     pub(crate) tag: Vec<String>,
     /// Only tasks whose field has this value, such as category=reasoning or visibility=unknown
@@ -84,10 +84,10 @@ pub(crate) struct SelectionArguments {
     pub(crate) filter: Vec<String>,
 }
 
-/// How commands are kept apart from this machine.
+/// How commands are isolated from this machine.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SandboxArgument {
-    /// How verifiers and engines are kept apart from this machine; `none` runs them on it
+    /// How verifiers and engines are isolated from this machine; `none` runs them without isolation
     #[arg(long, value_name = "LEVEL", default_value = "namespaces")]
     pub(crate) sandbox: SandboxLevel,
 }
@@ -98,10 +98,10 @@ pub(crate) enum SandboxLevel {
     None,
 }
 
-/// The flag rung of `paths.ledger`.
+/// `--ledger-root`, which overrides the setting `paths.ledger`.
 #[derive(Debug, Args)]
 pub(crate) struct LedgerRootArgument {
-    /// Ledger to use instead of the configured one
+    /// Use this ledger instead of the configured one
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) ledger_root: Option<String>,
 }

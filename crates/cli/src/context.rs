@@ -1,5 +1,5 @@
-//! What every command needs to know of its surroundings. This is the only place that reads the process
-//! environment, the current directory and the home directory.
+//! What every command needs to know about its surroundings. Only this file reads the process environment, the current
+//! directory and the home directory.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -26,9 +26,9 @@ pub(crate) struct Context {
     pub(crate) color: bool,
     verbose: bool,
     project_flag: Option<PathBuf>,
-    /// The environment that secrets are taken from: the shell's, and the project's once it is open.
+    /// The environment that secrets are taken from: the shell's, and once a project is open, the project's.
     env: RefCell<Env>,
-    /// Further values to scrub, with the names of their variables.
+    /// Further values to remove from output, with the names of their variables.
     secrets: RefCell<Vec<(String, Secret)>>,
 }
 
@@ -57,7 +57,7 @@ impl Context {
         })
     }
 
-    /// When things are said to be made: now, or the moment that reproducible builds name.
+    /// The creation time to record: now, or the time in `SOURCE_DATE_EPOCH` for reproducible builds.
     pub(crate) fn created_at(&self) -> Result<Timestamp, Failure> {
         const VARIABLE: &str = "SOURCE_DATE_EPOCH";
         let env = self.env.borrow();
@@ -69,7 +69,7 @@ impl Context {
         })
     }
 
-    /// A path that a person typed, from where they stand.
+    /// A path that the user typed, relative to the current directory.
     pub(crate) fn absolute(&self, path: &Path) -> Result<PathBuf, Failure> {
         Ok(self.directory()?.join(path).components().collect())
     }
@@ -89,14 +89,13 @@ impl Context {
         })
     }
 
-    /// Opens the project around the current directory, with values from flags and an experiment.
+    /// Opens the project that contains the current directory, with values from flags and an experiment.
     pub(crate) fn project(&self, overrides: Vec<Candidate>) -> Result<Project, Failure> {
         let project = Project::open(&self.surroundings()?, overrides)?;
         self.remember_secrets_of(&project.env);
         Ok(project)
     }
 
-    /// Opens the project in a directory.
     pub(crate) fn project_in(&self, root: &Path) -> Result<Project, Failure> {
         let surroundings = Surroundings { project: Some(root.to_path_buf()), ..self.surroundings()? };
         let project = Project::open(&surroundings, Vec::new())?;
@@ -104,31 +103,31 @@ impl Context {
         Ok(project)
     }
 
-    /// Secrets of this environment are scrubbed from everything printed from now on.
+    /// From now on, removes the secrets of this environment from everything printed.
     pub(crate) fn remember_secrets_of(&self, env: &Env) {
         *self.env.borrow_mut() = env.clone();
     }
 
-    /// These values are scrubbed as well, whatever the names of their variables say.
+    /// Also removes these values, whatever the names of their variables are.
     pub(crate) fn remember_values<'a>(&self, secrets: impl Iterator<Item = (&'a str, &'a str)>) {
         let secrets = secrets.map(|(name, value)| (name.to_owned(), Secret::new(value)));
         self.secrets.borrow_mut().extend(secrets);
     }
 
-    /// Variables that were kept in a file for this process count as its environment.
+    /// Adds variables that were kept in a file for this process to its environment.
     pub(crate) fn add_variables(&self, variables: impl IntoIterator<Item = (String, String)>) {
         let env = self.env.borrow().clone().with(variables);
         *self.env.borrow_mut() = env;
     }
 
-    /// The programs of Slurm, which hear of no secrets.
+    /// The programs of Slurm. They are not given the secrets of this environment.
     pub(crate) fn slurm(&self) -> Result<aec_cluster::slurm::Slurm, Problem> {
         let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
         let secrets = names.filter(|name| aec_base::secret::is_secret_name(name)).collect();
         aec_cluster::slurm::Slurm::find(self.search_path().as_deref(), secrets)
     }
 
-    /// What workers on other machines are to find as they would here.
+    /// The parts of the environment that workers on other machines need.
     pub(crate) fn worker_surroundings(&self) -> aec_cluster::sbatch::Surroundings {
         let text = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         aec_cluster::sbatch::Surroundings {
@@ -138,7 +137,6 @@ impl Context {
         }
     }
 
-    /// Whether somebody wants to see what happens inside.
     pub(crate) fn is_verbose(&self) -> bool {
         self.verbose
     }
@@ -160,7 +158,7 @@ impl Context {
     }
 }
 
-/// Columns of the terminal that stdout goes to. The variable `COLUMNS` wins, on a pipe too.
+/// Columns of the terminal that stdout goes to. The variable `COLUMNS` takes precedence, also on a pipe.
 fn terminal_columns() -> Option<usize> {
     let said = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     let is_terminal = std::io::IsTerminal::is_terminal(&std::io::stdout());
@@ -168,7 +166,7 @@ fn terminal_columns() -> Option<usize> {
 }
 
 impl TasksRootArgument {
-    /// The flag as a rung of the ladder. A path given on the command line is relative to where the person stands.
+    /// The flag as an override. Its path is relative to the current directory.
     pub(crate) fn overrides(&self, context: &Context) -> Result<Vec<Candidate>, Failure> {
         let Some(path) = &self.tasks_root else { return Ok(Vec::new()) };
         let value = context.absolute(Path::new(path))?.to_string_lossy().into_owned();
@@ -178,7 +176,7 @@ impl TasksRootArgument {
 }
 
 impl LedgerRootArgument {
-    /// The flag as a rung of the ladder. A path given on the command line is relative to where the person stands.
+    /// The flag as an override. Its path is relative to the current directory.
     pub(crate) fn overrides(&self, context: &Context) -> Result<Vec<Candidate>, Failure> {
         let Some(path) = &self.ledger_root else { return Ok(Vec::new()) };
         let value = context.absolute(Path::new(path))?.to_string_lossy().into_owned();

@@ -1,4 +1,4 @@
-//! From the raw arguments to an exit code: parsing, dispatch, printing, and the last resort for bugs.
+//! From the raw arguments to an exit code: parsing, dispatch, printing, and catching panics.
 
 use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,7 +17,7 @@ use crate::failure::{Exit, Failure};
 use crate::groups::group_help;
 use crate::output::{Format, Outcome, Printer};
 
-/// Does what the arguments say.
+/// Runs the command that the arguments name.
 pub fn run(arguments: &[OsString]) -> ExitCode {
     let started = Instant::now();
     let exit = match parse(arguments) {
@@ -32,7 +32,7 @@ pub(crate) fn command_tree() -> clap::Command {
     group_help(Arguments::command())
 }
 
-/// The arguments, and the name of the command as the parser knows it.
+/// The parsed arguments, and the full name of the command.
 fn parse(arguments: &[OsString]) -> Result<(Arguments, String), clap::Error> {
     let mut tree = command_tree();
     let matches = tree.try_get_matches_from_mut(arguments)?;
@@ -47,7 +47,7 @@ fn parse(arguments: &[OsString]) -> Result<(Arguments, String), clap::Error> {
         names.push(name);
         at = further;
     }
-    // `run-local` is another word for `run`.
+    // `run-local` is an alias of `run`.
     let name = if names == ["run-local"] { "run".to_owned() } else { names.join(" ") };
     Ok((parsed, name))
 }
@@ -80,7 +80,7 @@ fn dispatch(arguments: Arguments, name: &str, started: Instant) -> Exit {
     let Some(service) = outcome.take_service() else { return exit };
     match guarded(service) {
         Ok(()) => exit,
-        // The one envelope of this command has been printed.
+        // The only envelope of this command has already been printed.
         Err(failure) => {
             printer.complain(&failure);
             failure.exit
@@ -88,7 +88,7 @@ fn dispatch(arguments: Arguments, name: &str, started: Instant) -> Exit {
     }
 }
 
-/// A panic is a bug of ours; it still ends with an envelope and a code of its own.
+/// A panic is a bug of aec-bench; it still ends with an envelope and its own exit code.
 fn guarded<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     let place = Arc::new(Mutex::new(String::new()));
     let seen = Arc::clone(&place);
@@ -109,7 +109,7 @@ fn guarded<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     })
 }
 
-/// What the argument parser has to say: help and version on request, otherwise a usage error.
+/// Prints the parser's message: help and version on request, otherwise a usage error.
 fn usage(error: &clap::Error, arguments: &[OsString], started: Instant) -> Exit {
     let flag = |name: &str| {
         arguments.iter().skip(1).take_while(|argument| *argument != "--").any(|argument| argument == name)
@@ -162,7 +162,7 @@ fn usage_problem(error: &clap::Error) -> Problem {
     Problem::error(what).fix(fix)
 }
 
-/// The commands that were recognised before the mistake.
+/// The commands that the parser recognised before the mistake.
 fn typed_command(arguments: &[OsString]) -> String {
     let tree = command_tree();
     let mut at = &tree;
@@ -176,7 +176,7 @@ fn typed_command(arguments: &[OsString]) -> String {
     names.join(" ")
 }
 
-/// The most memory this process has held, as the kernel says.
+/// The peak memory of this process, as the kernel reports it.
 fn peak_memory() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -1,5 +1,5 @@
-//! What a run of evolution shows while it goes on: a line for everything that happens, and on a terminal one more that
-//! says what is under way.
+//! Shows a run of evolution while it goes on: a line for every event, and on a terminal one more line about what is
+//! under way.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -26,14 +26,13 @@ use crate::progress::figures::span;
 use crate::progress::painter::{Display, Mode, Painter, Show};
 use crate::progress::text::cut;
 
-/// What is shown of a run of evolution.
 struct EvolveShow {
     begun: Instant,
     running: usize,
     ended: usize,
 }
 
-/// What can happen: to a trial, or to the run.
+/// An event of a trial, or of the run.
 enum Seen<'a> {
     Trial(&'a RunEvent),
     Run(&'a Entry, &'a State),
@@ -69,7 +68,7 @@ impl Show for EvolveShow {
     }
 }
 
-/// Tells what a run does.
+/// Shows what a run does.
 pub(crate) struct EvolveProgress(Painter<EvolveShow>);
 
 impl EvolveProgress {
@@ -79,25 +78,25 @@ impl EvolveProgress {
         Ok(Self(Painter::new(display, show, context.color, Control::default())?))
     }
 
-    /// Hears of trials.
+    /// Receives the events of trials.
     pub(crate) fn of_trials(&self) -> campaign::Observer {
         let watcher = self.0.watcher();
         Arc::new(move |event: &RunEvent| watcher.on(Seen::Trial(event)))
     }
 
-    /// Hears of everything else.
+    /// Receives all other events.
     pub(crate) fn of_events(&self) -> Observer {
         let watcher = self.0.watcher();
         Arc::new(move |entry: &Entry, state: &State| watcher.on(Seen::Run(entry, state)))
     }
 
-    /// Ends. The lines are all printed when this returns.
+    /// Ends the display. All lines are printed when this returns.
     pub(crate) fn finish(&mut self) {
         self.0.finish();
     }
 }
 
-/// What happened, in a line; nothing for what is of no interest to somebody who looks on.
+/// An event as a line, or nothing if it is not worth showing.
 fn line(entry: &Entry, state: &State) -> Option<String> {
     let of = |agent: &str, cycle: u32| match state.started.kind {
         Kind::Swarm => format!("{agent} {cycle}"),
@@ -177,12 +176,12 @@ fn line(entry: &Entry, state: &State) -> Option<String> {
     })
 }
 
-/// Which tasks of a test somebody has seen: selected ones come up again in later tests.
+/// How many tasks of a test were used before: selected tasks come up again in later tests.
 fn seen_before(measured: &Measured, state: &State) -> String {
     let known =
         measured.tasks.iter().filter(|task| task.repetition > 1 || state.was_learned_from(task)).count();
     match known {
-        0 => "nobody has seen".to_owned(),
+        0 => "that are new".to_owned(),
         known if known == measured.tasks.len() => "that were seen before".to_owned(),
         known => format!("({known} seen before)"),
     }

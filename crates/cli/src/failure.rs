@@ -1,4 +1,4 @@
-//! Why a command could not do its work, and the exit code that says so.
+//! Why a command failed, and its exit code.
 
 use aec_base::problem::Problem;
 
@@ -33,14 +33,14 @@ impl Exit {
             Self::Found => "the work ran, and something failed or was found",
             Self::Usage => "the command line is wrong",
             Self::Input => "a configuration file or an input is wrong",
-            Self::Environment => "this machine or a remote service is in the way",
+            Self::Environment => "this machine or a remote service prevents the work",
             Self::Internal => "a bug in aec-bench",
             Self::Interrupted => "the user interrupted it",
             Self::Terminated => "a cluster ended the job of this worker",
         }
     }
 
-    /// `status` of the envelope, where the code alone decides it.
+    /// `status` of the envelope, if the exit code alone decides it.
     pub(crate) fn status(self) -> Option<&'static str> {
         match self {
             Self::Success => Some("success"),
@@ -51,7 +51,7 @@ impl Exit {
     }
 }
 
-/// A command that could not do its work.
+/// A command that failed.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) exit: Exit,

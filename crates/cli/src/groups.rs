@@ -1,8 +1,8 @@
-//! The groups of the top-level help. The argument parser lists subcommands flat; people look for a task in hand.
+//! The groups of the top-level help. The parser lists subcommands flat, but people look for what they want to do.
 
 use clap::Command;
 
-/// Titles of the groups; the hundreds of a command's `display_order` say which one it belongs to.
+/// Titles of the groups. The hundreds of a command's `display_order` are its group.
 const GROUPS: [&str; 11] =
     ["Start", "Author", "Judge", "Run", "Keep", "Read", "Train", "Improve", "Files", "Develop", "Shell"];
 
@@ -29,7 +29,7 @@ pub(crate) fn group_help(command: Command) -> Command {
     command.help_template(template)
 }
 
-/// The visible commands of a group, in their order.
+/// The visible commands of a group, in their display order.
 fn members(command: &Command, group: usize) -> Vec<&Command> {
     let visible = command.get_subcommands().filter(|sub| !sub.is_hide_set());
     let mut members: Vec<&Command> = visible.filter(|sub| sub.get_display_order() / 100 == group).collect();

@@ -1,4 +1,4 @@
-//! The command line of aec-bench: it parses arguments, calls the other crates and renders what they return.
+//! The command line of aec-bench: parses arguments, calls the other crates and renders their results.
 
 mod arguments;
 mod commands;

@@ -1,5 +1,5 @@
-//! What a command says: one envelope in JSON, or text for people. Data goes to stdout, everything else to stderr,
-//! and known secrets go nowhere.
+//! The output of a command: one JSON envelope, or text for people. Data goes to stdout and everything else to stderr;
+//! known secrets are removed.
 
 use std::fmt::Write as _;
 use std::io;
@@ -20,7 +20,7 @@ const ERROR: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 const NOTE: Style = AnsiColor::Cyan.on_default().bold();
 
-/// What stdout carries.
+/// The format of stdout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     Text,
@@ -33,15 +33,15 @@ pub(crate) struct Outcome {
     /// Lines for people that are not data: what was done, what to do next.
     remarks: Vec<String>,
     problems: Vec<Problem>,
-    /// The text already shows the problems.
+    /// Whether the text already shows the problems.
     problems_shown: bool,
-    /// What goes on after the outcome is printed.
+    /// Work that continues after the outcome is printed.
     service: Option<Service>,
-    /// An exit code other than what the problems say.
+    /// An exit code that overrides the one from the problems.
     exit: Option<Exit>,
 }
 
-/// Work of a server, which says that it is ready and then goes on until it is told to stop.
+/// The work of a server, which reports that it is ready and then continues until the user stops it.
 pub(crate) type Service = Box<dyn FnOnce() -> Result<(), Failure>>;
 
 enum Rendered {
@@ -50,7 +50,7 @@ enum Rendered {
 }
 
 impl Outcome {
-    /// An outcome with data: serialised in JSON mode, rendered by `text` otherwise.
+    /// An outcome with data, serialised in JSON mode and otherwise rendered by `text`.
     pub(crate) fn new<T: Serialize>(
         format: Format,
         data: &T,
@@ -72,35 +72,34 @@ impl Outcome {
         })
     }
 
-    /// With a line for people.
+    /// Adds a line for people.
     pub(crate) fn remark(mut self, remark: impl Into<String>) -> Self {
         self.remarks.push(remark.into());
         self
     }
 
-    /// With work that goes on after the outcome is printed: the outcome of a server is that it is ready.
+    /// Adds work that continues after the outcome is printed: the outcome of a server is that it is ready.
     pub(crate) fn serve(mut self, service: impl FnOnce() -> Result<(), Failure> + 'static) -> Self {
         self.service = Some(Box::new(service));
         self
     }
 
-    /// The work that goes on.
     pub(crate) fn take_service(&mut self) -> Option<Service> {
         self.service.take()
     }
 
-    /// With an exit code other than what the problems say.
+    /// Sets an exit code that overrides the one from the problems.
     pub(crate) fn exit(mut self, exit: Exit) -> Self {
         self.exit = Some(exit);
         self
     }
 
-    /// With problems, printed on stderr in text mode. Only errors and warnings belong here.
+    /// Adds problems, which text mode prints on stderr. Only errors and warnings belong here.
     pub(crate) fn problems(mut self, problems: Vec<Problem>) -> Self {
         self.problems = problems;
         self
     }
-    /// With problems that the text already shows.
+    /// Adds problems that the text already shows.
     pub(crate) fn problems_in_text(mut self, problems: Vec<Problem>) -> Self {
         self.problems = problems;
         self.problems_shown = true;
@@ -157,12 +156,12 @@ impl Printer {
         failure.exit
     }
 
-    /// A failure on stderr, whatever stdout carries.
+    /// Prints a failure on stderr, whatever the format of stdout is.
     pub(crate) fn complain(&self, failure: &Failure) {
         self.stderr(&failure.problems.iter().map(problem_text).collect::<String>());
     }
 
-    /// Text that is neither data nor a problem of ours: the help and the usage errors of the argument parser.
+    /// Prints text that is neither data nor a problem: help and usage errors of the argument parser.
     pub(crate) fn stdout(&self, text: &str) {
         write_lossy(anstream::AutoStream::new(io::stdout().lock(), choice(self.color)), &self.scrub(text));
     }
@@ -194,12 +193,12 @@ fn choice(color: bool) -> anstream::ColorChoice {
     if color { anstream::ColorChoice::Auto } else { anstream::ColorChoice::Never }
 }
 
-/// A reader that went away, as in `| head`, is not an error of ours, and there is nobody to tell of others.
+/// A reader that closed the pipe, as `| head` does, is not an error; other errors could be reported nowhere.
 fn write_lossy(mut stream: impl io::Write, text: &str) {
     let _unused = stream.write_all(text.as_bytes()).and_then(|()| stream.flush());
 }
 
-/// A problem as people read it: the sentence with its place, then why, then what to do.
+/// A problem as text: the sentence with its place, then the reason, then the fix.
 pub(crate) fn problem_text(problem: &Problem) -> String {
     let style = match problem.severity {
         Severity::Error => ERROR,

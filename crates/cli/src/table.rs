@@ -1,7 +1,7 @@
 //! Plain tables for terminals and pipes: aligned columns, two spaces apart, nothing else.
 //!
-//! On a pipe a table is as wide as it must be. On a terminal it fits: cells with a short form use it, then columns that
-//! can be spared go, then the widest cells are cut.
+//! On a pipe a table is as wide as it needs to be. On a terminal it is made to fit: cells with a short form use it,
+//! then less important columns are left out, then the widest cells are cut.
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,10 +21,10 @@ const GAP: usize = 2;
 /// Cells are not cut to less than this.
 const NARROWEST: usize = 8;
 
-/// Columns of the terminal that tables are printed to; 0 where there is none.
+/// Columns of the terminal that tables are printed to; 0 if there is no terminal.
 static COLUMNS: AtomicUsize = AtomicUsize::new(0);
 
-/// Says how wide the terminal is.
+/// Sets the width of the terminal.
 pub(crate) fn set_terminal(columns: Option<usize>) {
     COLUMNS.store(columns.unwrap_or(0), Ordering::Relaxed);
 }
@@ -32,7 +32,7 @@ pub(crate) fn set_terminal(columns: Option<usize>) {
 /// How a list is shown.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct TableArguments {
-    /// Show all columns and whole ids, however wide
+    /// Show all columns and whole ids, whatever the width
     #[arg(long, conflicts_with = "columns")]
     wide: bool,
     /// Show these columns, in this order
@@ -52,22 +52,18 @@ impl TableArguments {
     }
 }
 
-/// Names of columns are typed in small letters, with `-` for a blank.
+/// The user types names of columns in lower case, with `-` for a space.
 fn is_named(title: &str, name: &str) -> bool {
     title.to_lowercase().replace(' ', "-") == name.to_lowercase().replace(' ', "-")
 }
 
-/// Rows of text under a header.
 pub(crate) struct Table<'a> {
     header: Vec<&'static str>,
     rows: Vec<Vec<Cow<'a, str>>>,
-    /// Short forms of a column's cells, row by row.
     short: Vec<(&'static str, Vec<String>)>,
-    /// Columns that can be spared, the first one first.
+    /// Columns that may be left out, in this order.
     spare: Vec<&'static str>,
-    /// How wide it may be.
     width: Option<usize>,
-    /// The columns that the user named.
     chosen: Vec<String>,
     /// Whether the command has `--wide`.
     has_wide: bool,
@@ -87,7 +83,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Shows what the user asked for.
+    /// Applies the user's choice of columns and width.
     #[must_use]
     pub(crate) fn shown(mut self, arguments: &TableArguments) -> Self {
         self.width = self.width.filter(|_| !arguments.wide);
@@ -96,14 +92,14 @@ impl<'a> Table<'a> {
         self
     }
 
-    /// Names columns that can be spared where there is no room, the first one first.
+    /// Names columns that may be left out if the terminal is too narrow, in this order.
     #[must_use]
     pub(crate) fn spare(mut self, columns: impl Into<Vec<&'static str>>) -> Self {
         self.spare = columns.into();
         self
     }
 
-    /// Gives the cells of a column short forms, one for each row, for terminals.
+    /// Sets short forms for the cells of a column, one for each row, to use on terminals.
     pub(crate) fn shorten(
         &mut self,
         column: &'static str,
@@ -112,7 +108,7 @@ impl<'a> Table<'a> {
         self.short.push((column, cells.into_iter().map(Into::into).collect()));
     }
 
-    /// Adds a row. Foreign text is made safe here, line breaks included.
+    /// Adds a row. Foreign text is made safe here, including line breaks.
     pub(crate) fn row<C: Into<Cow<'a, str>>>(&mut self, cells: impl IntoIterator<Item = C>) {
         let safe = |cell: C| match cell.into() {
             Cow::Borrowed(text) => printable(text),
@@ -158,7 +154,7 @@ impl<'a> Table<'a> {
         self.header.iter().enumerate().map(width).collect()
     }
 
-    /// Leaves the columns that the user named, in that order.
+    /// Keeps only the columns that the user named, in that order.
     fn choose(&mut self) {
         if self.chosen.is_empty() {
             return;
@@ -183,7 +179,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Takes columns out until the others fit; those that are gone.
+    /// Leaves out columns until the others fit, and returns those left out.
     fn spare_columns(&mut self, columns: usize) -> Vec<&'static str> {
         let mut gone = Vec::new();
         for title in std::mem::take(&mut self.spare) {
@@ -220,7 +216,6 @@ impl<'a> Table<'a> {
     }
 }
 
-/// Columns that cells of these widths take.
 fn total(widths: &[usize]) -> usize {
     widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
 }

@@ -1,8 +1,8 @@
 """A stand-in for Modal's servers, for tests: it speaks the wire interface of Modal's client, by the message definitions
 that the client brings, and really runs commands.
 
-A sandbox is a root directory of its own on this machine with the host's programs read-only; every command runs in
-namespaces of its own. Images are not built: their instructions are kept, and one that says `RUN false` fails.
+A sandbox is a separate root directory on this machine with the host's programs read-only; every command runs in
+separate namespaces. Images are not built: their instructions are recorded, and an image with `RUN false` fails.
 
     modal_server.py TRACE        prints its address, then serves until it is killed
 """
@@ -40,14 +40,14 @@ exec /usr/sbin/chroot "$root" /usr/bin/bash -c 'cd "$1" 2>/dev/null || cd /; shi
 """
 SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 BUILDER = "2025.06"
-# Made up, and easy to reckon with. Those of functions are there to be mistaken for those of sandboxes.
+# Invented and easy to calculate with. The rates of functions differ, so that a test notices if they are mixed up.
 RATES = {
     "cpu_hour_cost": "0.125",
     "mem_gib_hour_cost": "0.0625",
     "cpu_hour_cost_sandbox": "0.5",
     "mem_gib_hour_cost_sandbox": "0.25",
 }
-# A token that may not look at anything.
+# A token without permission to read anything.
 POOR_TOKEN = "ak-poor"
 Result = api_pb2.GenericResult
 
@@ -249,7 +249,7 @@ class Server:
             and (request.include_finished or sandbox.result is None)
             and (not request.before_timestamp or sandbox.created < request.before_timestamp)
         ]
-        # Pages are short, so that whoever lists has to turn them.
+        # A page has one entry, so that a client must request further pages.
         return api_pb2.SandboxListResponse(sandboxes=page[:1])
 
     def SandboxTagsGetV2(self, request):
@@ -322,7 +322,7 @@ class Server:
 
 
 class Service:
-    """One service of the interface: whatever the server has a method for is answered, all else is refused."""
+    """One service of the interface: calls for which the server has a method are answered, all others are refused."""
 
     def __init__(self, server, descriptor, trace):
         self.server, self.descriptor, self.trace = server, descriptor, trace

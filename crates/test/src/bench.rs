@@ -1,4 +1,4 @@
-//! What benchmarks share: the real binary in a directory of its own, times, medians, memory.
+//! What benchmarks share: the real binary in a temporary directory, times, medians, memory.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -11,19 +11,18 @@ pub struct Place {
 }
 
 impl Place {
-    /// An empty directory for the program at this path.
+    /// Makes an empty directory for the program at this path.
     pub fn new(program: impl Into<PathBuf>, name: &str) -> Self {
         let directory = std::env::temp_dir().join(format!("aec-bench-{name}-{}", std::process::id()));
         fs_err::create_dir_all(&directory).expect("a directory to measure in");
         Self { program: program.into(), directory }
     }
 
-    /// The directory.
     pub fn path(&self) -> &Path {
         &self.directory
     }
 
-    /// A command line of the program, words separated by blanks.
+    /// A command line of the program; words are separated by blanks.
     pub fn command(&self, line: &str) -> Command {
         let mut command = Command::new(&self.program);
         command.args(line.split_whitespace()).current_dir(&self.directory).env("HOME", &self.directory);
@@ -31,7 +30,7 @@ impl Place {
         command
     }
 
-    /// Runs a command that must succeed, or find something.
+    /// Runs a command, which must succeed or report findings.
     pub fn run(&self, line: &str) -> Duration {
         let mut command = self.command(line);
         let started = Instant::now();
@@ -41,14 +40,14 @@ impl Place {
         time
     }
 
-    /// The median of some runs after one that warms up; `line` gets the number of the run.
+    /// The median of `rounds` runs after a warm-up run; `line` gets the number of the run.
     pub fn median(&self, rounds: usize, line: impl Fn(usize) -> String) -> Duration {
         self.run(&line(0));
         let mut times: Vec<Duration> = (1..=rounds).map(|round| self.run(&line(round))).collect();
         median(&mut times)
     }
 
-    /// The most memory that the program reports of itself under `--verbose`, in MB.
+    /// The peak memory that the program reports under `--verbose`, in MB.
     pub fn peak_memory(&self, line: &str) -> f64 {
         let output =
             self.command(line).arg("--verbose").stderr(Stdio::piped()).output().expect("the program starts");
@@ -62,7 +61,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // A benchmark that failed says so by itself.
+        // A failed benchmark reports its failure itself.
         fs_err::remove_dir_all(&self.directory).ok();
     }
 }
@@ -72,12 +71,12 @@ fn accept(line: &str, output: &Output) {
     assert!(matches!(output.status.code(), Some(0 | 1)), "{line}: {said}");
 }
 
-/// Whether this is a measurement; `cargo test --benches` runs benchmarks too, with other arguments.
+/// Whether this is a measurement: `cargo test --benches` runs benchmarks too, with other arguments.
 pub fn is_asked_for() -> bool {
     std::env::args().any(|argument| argument == "--bench")
 }
 
-/// How long a command takes, whatever it says.
+/// How long a command takes, whatever its exit code is.
 pub fn time(command: &mut Command) -> Duration {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let started = Instant::now();
@@ -85,13 +84,11 @@ pub fn time(command: &mut Command) -> Duration {
     started.elapsed()
 }
 
-/// The middle of some times.
 pub fn median(times: &mut [Duration]) -> Duration {
     times.sort_unstable();
     times[times.len() / 2]
 }
 
-/// A time in milliseconds.
 pub fn milliseconds(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1000.0
 }

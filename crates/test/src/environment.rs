@@ -1,4 +1,4 @@
-//! A test's own world: an empty home, an empty directory, a cleared process environment and the real binary.
+//! A separate environment for each test: an empty home, an empty directory, cleared variables and the real binary.
 
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt as _;
@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// A directory tree that only one test sees.
+/// A directory tree that only one test uses.
 pub struct TestEnv {
     program: PathBuf,
     directory: tempfile::TempDir,
@@ -14,20 +14,20 @@ pub struct TestEnv {
     user: Option<u32>,
 }
 
-/// What one run of the program did.
-#[must_use = "a run that nobody looks at tests nothing"]
+/// The result of one run of the program.
+#[must_use = "a run whose result is not checked tests nothing"]
 #[derive(Debug)]
 pub struct Run {
-    /// Exit code; `None` when a signal ended it.
+    /// Exit code; `None` if a signal ended the program.
     pub code: Option<i32>,
-    /// What it printed, paths and times replaced by fixed words.
+    /// Standard output, with paths and times replaced by fixed words.
     pub stdout: String,
-    /// What it said beside that.
+    /// Standard error, with the same replacements.
     pub stderr: String,
 }
 
 impl TestEnv {
-    /// An empty world for the program at this path.
+    /// Makes an empty environment for the program at this path.
     pub fn new(program: impl Into<PathBuf>) -> Self {
         let directory =
             tempfile::Builder::new().prefix("aec-test-").tempdir().expect("a temporary directory");
@@ -37,12 +37,10 @@ impl TestEnv {
         env
     }
 
-    /// The working directory.
     pub fn dir(&self) -> PathBuf {
         self.directory.path().join("work")
     }
 
-    /// The home directory.
     pub fn home(&self) -> PathBuf {
         self.directory.path().join("home")
     }
@@ -51,17 +49,17 @@ impl TestEnv {
         self.home().join(".config/aec-bench/config.json")
     }
 
-    /// A path below the working directory.
+    /// A path relative to the working directory.
     pub fn path(&self, relative: impl AsRef<Path>) -> PathBuf {
         self.dir().join(relative)
     }
 
-    /// Writes a file below the working directory.
+    /// Writes a file in the working directory.
     pub fn write(&self, relative: impl AsRef<Path>, content: impl AsRef<[u8]>) {
         write(&self.path(relative), content);
     }
 
-    /// Reads a file below the working directory.
+    /// Reads a file in the working directory.
     pub fn read(&self, relative: impl AsRef<Path>) -> String {
         fs_err::read_to_string(self.path(relative)).expect("a readable file")
     }
@@ -75,7 +73,7 @@ impl TestEnv {
         self.variables.push((name.to_owned(), value.to_owned()));
     }
 
-    /// Later runs happen as an ordinary user who may read everything here. Only root can arrange that.
+    /// Makes later runs happen as an ordinary user who may read everything here. Only root can arrange that.
     pub fn become_ordinary_user(&mut self) {
         const NOBODY: u32 = 65534;
         let open = std::fs::Permissions::from_mode(0o755);
@@ -88,13 +86,13 @@ impl TestEnv {
         self.run_in(&self.dir(), arguments)
     }
 
-    /// Starts the program in the working directory and does not wait for it.
+    /// Starts the program in the working directory, and does not wait for it.
     pub fn start<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Child {
         let mut command = self.command(&self.dir(), arguments);
         command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the program starts")
     }
 
-    /// Starts the program in the working directory, to be read from while it runs.
+    /// Starts the program in the working directory, with piped output.
     pub fn start_piped<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Child {
         let mut command = self.command(&self.dir(), arguments);
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts")
@@ -110,7 +108,7 @@ impl TestEnv {
         }
     }
 
-    /// The program with its environment, in some directory and without input.
+    /// The program with its environment, in a directory and without input.
     pub fn command<S: AsRef<OsStr>>(
         &self,
         directory: &Path,
@@ -132,7 +130,6 @@ impl TestEnv {
         command
     }
 
-    /// Makes a project in the working directory.
     pub fn init(&self) {
         let run = self.run(["init"]);
         assert_eq!(run.code, Some(0), "{run:?}");
@@ -166,26 +163,26 @@ fn replace_after(text: &str, marker: &str, word: &str) -> String {
 }
 
 impl Run {
-    /// Everything in one text, for snapshots.
+    /// Everything as one text, for snapshots.
     pub fn snapshot(&self) -> String {
         let code = self.code.map_or_else(|| "signal".to_owned(), |code| code.to_string());
         format!("exit code: {code}\n----- stdout -----\n{}\n----- stderr -----\n{}", self.stdout, self.stderr)
     }
 
-    /// The envelope. Everything on stdout must be this one line of JSON.
+    /// The envelope. It must be the only line on stdout.
     pub fn envelope(&self) -> serde_json::Value {
         let line = self.stdout.replace(":[SECONDS]", ":0");
         assert_eq!(line.matches('\n').count(), 1, "one line of JSON: {self:?}");
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// The `data` of the envelope of a run that went well.
+    /// The `data` of the envelope of a run that succeeded.
     pub fn data(&self) -> serde_json::Value {
         assert_eq!(self.code, Some(0), "{self:?}");
         self.envelope()["data"].clone()
     }
 
-    /// The ids and sentences of the envelope's errors.
+    /// The ids and messages of the envelope's errors.
     pub fn errors(&self) -> Vec<(String, String)> {
         let envelope = self.envelope();
         let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();

@@ -1,11 +1,11 @@
-//! What lies in directories, as tests compare it.
+//! Contents of directories, as tests compare them.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::process::Command;
 
-/// Names of what is in a directory, sorted; of one that is not there, none.
+/// Sorted names of a directory's entries; empty if there is no such directory.
 pub fn names_in(directory: &Path) -> Vec<String> {
     let Ok(entries) = fs_err::read_dir(directory) else { return Vec::new() };
     let name = |entry: std::io::Result<fs_err::DirEntry>| {
@@ -16,10 +16,10 @@ pub fn names_in(directory: &Path) -> Vec<String> {
     names
 }
 
-/// Every file below a directory with its content, by its path; of a link, where it leads. What a program that is under
-/// way takes away meanwhile is left out.
+/// Every file below a directory, as a map from path to content; for a link, its target. Files that a running program
+/// removes meanwhile are left out.
 pub fn files_below(root: &Path) -> BTreeMap<String, Vec<u8>> {
-    assert!(root.is_dir(), "{} is no directory", root.display());
+    assert!(root.is_dir(), "{} is not a directory", root.display());
     let mut files = BTreeMap::new();
     let mut waiting = vec![root.to_path_buf()];
     while let Some(directory) = waiting.pop() {
@@ -50,7 +50,7 @@ pub fn files_below(root: &Path) -> BTreeMap<String, Vec<u8>> {
     files
 }
 
-/// Copies a directory with everything in it, also into one that is there.
+/// Copies a directory with its contents, also into an existing directory.
 pub fn copy(from: &Path, to: &Path) {
     let status = Command::new("cp").arg("-aT").arg(from).arg(to).status().expect("cp");
     assert!(status.success(), "{} cannot be copied", from.display());

@@ -1,4 +1,4 @@
-//! Development only: an environment of its own for every test, and task trees to work on.
+//! Development only: a separate environment for every test, and task trees to work on.
 
 #![expect(
     clippy::expect_used,
@@ -24,7 +24,7 @@ pub mod wait;
 pub use environment::{Run, TestEnv};
 use sha2::{Digest as _, Sha256};
 
-/// Whether the long versions of tests are asked for (`AEC_TEST=full`).
+/// Whether `AEC_TEST=full` asks for the long versions of tests.
 pub fn full() -> bool {
     std::env::var_os("AEC_TEST").is_some_and(|tier| tier == "full")
 }

@@ -1,4 +1,4 @@
-//! A stand-in for Modal's servers that really runs commands, and the real client beside it.
+//! A stand-in for Modal's servers that really runs commands, and the real client.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
@@ -8,15 +8,15 @@ use serde_json::Value;
 
 use crate::venv::{install, skip};
 
-/// The client that is tested with.
+/// The version of the client that the tests use.
 const CLIENT: &str = "modal-1.6.4";
 const SERVER: &str = include_str!("../python/modal_server.py");
 
-/// Modal's client, and servers for it. They end when this is dropped.
+/// Modal's client, and servers for it. The servers end when this is dropped.
 pub struct ModalServers {
-    /// Where the servers answer, as `MODAL_SERVER_URL` has it.
+    /// The address of the servers, for `MODAL_SERVER_URL`.
     pub address: String,
-    /// The directory with the `python3` that has the client.
+    /// The directory of the `python3` that has the client.
     pub programs: PathBuf,
     trace: PathBuf,
     child: Child,
@@ -24,7 +24,7 @@ pub struct ModalServers {
 }
 
 impl ModalServers {
-    /// Starts the servers. Where the client cannot be had the test is to be skipped, which is said.
+    /// Starts the servers. If the client cannot be installed, this prints that the test is skipped and returns `None`.
     pub fn start() -> Option<Self> {
         let environment = match install(CLIENT) {
             Ok(environment) => environment,
@@ -56,7 +56,7 @@ impl ModalServers {
         text.lines().filter(|line| *line == format!("{{\"rpc\": \"{rpc}\"}}")).count()
     }
 
-    /// Makes a sandbox in an app, as some other program would; tags that are null are left out.
+    /// Makes a sandbox in an app, as another program would. Tags that are null are left out.
     pub fn make_sandbox(&self, app: &str, tags: &Value) {
         const PROGRAM: &str = "import json, modal, sys\n\
             tags = {name: value for name, value in json.loads(sys.argv[2]).items() if value is not None}\n\
@@ -72,12 +72,12 @@ impl ModalServers {
         .expect("a sandbox");
     }
 
-    /// The sandboxes that were made: id, tags, and what was asked for.
+    /// The sandboxes that were made: id, tags, and the request.
     pub fn sandboxes(&self) -> Vec<Value> {
         self.told("sandbox")
     }
 
-    /// Ids of those that were ended, as often as somebody asked for it.
+    /// Ids of the ended sandboxes, once for each request to end them.
     pub fn ended(&self) -> Vec<String> {
         self.told("ended").iter().filter_map(|id| id.as_str().map(str::to_owned)).collect()
     }

@@ -1,5 +1,5 @@
-//! A real container engine for tests: Podman's service on a socket of its own, with storage below the target directory
-//! and an image that stands for `python:3.12-slim`, made from Debian's packages since no registry of images is at hand.
+//! A real container engine for tests: Podman's service on a separate socket, with storage in the target directory and
+//! an image in place of `python:3.12-slim`, made from Debian's packages because no image registry is available.
 
 use std::fs::File;
 use std::os::unix::net::UnixStream;
@@ -10,23 +10,21 @@ use std::sync::OnceLock;
 use crate::venv::{directory, skip};
 use crate::wait::{until, until_some};
 
-/// The image that tasks begin with.
+/// The base image of tasks.
 pub const IMAGE: &str = "docker.io/library/python:3.12-slim";
 
-/// `runc`, because not every kernel pleases the other one; limits that this process could set itself.
+/// `runc`, because the default runtime does not work on every kernel; limits that this process could set itself.
 const CONTAINERS_CONF: &str = "[containers]\ndefault_ulimits = [\"nofile=4096:4096\", \"nproc=4096:4096\"]\n\
     [engine]\nruntime = \"runc\"\ncgroup_manager = \"cgroupfs\"\nevents_logger = \"none\"\n";
 
-/// A container engine.
 pub struct Podman {
     root: PathBuf,
     socket: PathBuf,
 }
 
-/// A service that ends when it is dropped.
 pub struct Service {
     child: Child,
-    /// Where it answers.
+    /// The service's address.
     pub host: String,
     _directory: tempfile::TempDir,
 }
@@ -39,7 +37,7 @@ impl Drop for Service {
 }
 
 impl Podman {
-    /// The engine that all tests of a process share. Where there can be none the test is to be skipped, which is said.
+    /// The engine that all tests of a process share. If there is none, this prints that the test is skipped.
     pub fn get() -> Option<&'static Self> {
         static PODMAN: OnceLock<Option<Podman>> = OnceLock::new();
         PODMAN
@@ -76,7 +74,7 @@ impl Podman {
         if !podman.run(&["image", "exists", IMAGE]).is_ok_and(|output| output.status.success()) {
             podman.import()?;
         }
-        // It ends with this process, by its own wish.
+        // The service ends by itself when this process ends.
         drop(podman.serve(&podman.socket)?);
         Ok(podman)
     }
@@ -89,8 +87,8 @@ impl Podman {
         Service { child, host: format!("unix://{}", socket.display()), _directory: directory }
     }
 
-    /// Starts a service whose storage is so small that little fits beside the image. Its storage is a mount that nobody
-    /// else sees, and goes with it.
+    /// Starts a service whose storage holds little more than the image. The storage is a private mount, which ends with
+    /// the service.
     pub fn small_service(&self, mebibytes: u32) -> Service {
         const SCRIPT: &str = r#"set -e
             mount -t tmpfs -o size="$SIZE" tmpfs "$STORAGE"
@@ -134,7 +132,7 @@ impl Podman {
         begun(command, socket)
     }
 
-    /// Makes the image from a new root of Debian's packages.
+    /// Makes the image from a new root file system of Debian's packages.
     fn import(&self) -> Result<(), String> {
         let root = self.root.join("root");
         let archive = self.root.join("root.tar");
@@ -170,18 +168,18 @@ impl Podman {
         self.command("podman").args(arguments).stdin(Stdio::null()).output()
     }
 
-    /// Where it answers, as `DOCKER_HOST` has it.
+    /// The engine's address, for `DOCKER_HOST`.
     pub fn host(&self) -> String {
         format!("unix://{}", self.socket.display())
     }
 
-    /// Waits until there is no container with a label. The engine removes one a moment after it has ended.
+    /// Waits until there is no container with a label. The engine removes a container a moment after it has ended.
     pub fn until_none(&self, label: &str) {
         until(&format!("the end of containers with {label}"), || self.containers(label).is_empty());
     }
 
-    /// The same after a run was killed: a container that was made and not started yet has nobody who could end it. It does
-    /// nothing, and is for `runs clean` to find.
+    /// Like `until_none`, after a run was killed: containers that were created but not started would stay until
+    /// `runs clean`, so this removes them.
     pub fn until_none_started(&self, label: &str) {
         until(&format!("the end of containers with {label}"), || {
             for state in ["created", "initialized"] {
@@ -216,7 +214,7 @@ fn begun(mut command: Command, socket: &Path) -> Result<Child, String> {
     ended.map(|()| child)
 }
 
-/// Starts a program from a thread that never ends: for the kernel, the thread is the parent whose death it waits for.
+/// Starts a program from a thread that never ends: the kernel ends the program when its parent thread ends.
 fn spawn_for_good(mut command: Command) -> Result<Child, String> {
     let (to, from) = std::sync::mpsc::channel();
     std::thread::spawn(move || {

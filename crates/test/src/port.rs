@@ -1,18 +1,18 @@
-//! A port that nobody listens on: held for the test, so that no other test of this machine is given it meanwhile.
+//! A port on which nothing listens. The test holds it, so that no other test on this machine gets it meanwhile.
 
 use std::net::SocketAddr;
 
 use tokio::net::TcpSocket;
 
-/// Connections to it are refused until it is dropped; from then on it is free for all.
+/// Connections to it are refused until it is dropped; after that any program may use the port.
 pub struct ClosedPort {
     _socket: TcpSocket,
-    /// Where nobody answers.
+    /// The address on which nothing answers.
     pub address: SocketAddr,
 }
 
 impl ClosedPort {
-    /// Takes one on the loopback.
+    /// Takes a free port on the loopback interface.
     pub fn take() -> Self {
         let socket = TcpSocket::new_v4().expect("a socket");
         socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a free port");

@@ -1,11 +1,11 @@
-//! A program that is under way: what it says is read as it comes, and signals reach it.
+//! A running program, whose output a test reads line by line and to which it sends signals.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, ChildStderr};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// It is killed when the test is over.
+/// A running program. It is killed when this is dropped.
 pub struct Running {
     child: Child,
     said: BufReader<ChildStderr>,
@@ -18,7 +18,7 @@ impl Running {
         Self { child, said }
     }
 
-    /// Waits for a line of its progress that contains this.
+    /// Waits for a line on stderr that contains this text.
     pub fn wait_for(&mut self, text: &str) -> String {
         let mut before = String::new();
         loop {
@@ -32,13 +32,12 @@ impl Running {
         }
     }
 
-    /// Sends a signal.
     pub fn signal(&self, signal: Signal) {
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).expect("the id of a process");
         kill_process(pid, signal).expect("a process that has not been waited for");
     }
 
-    /// Sends a signal unless it is over by itself. Whether it was sent.
+    /// Sends a signal unless the program has ended. Returns whether it was sent.
     pub fn signal_if_alive(&mut self, signal: Signal) -> bool {
         let alive = !self.is_over();
         if alive {
@@ -47,12 +46,11 @@ impl Running {
         alive
     }
 
-    /// Whether it has ended.
     pub fn is_over(&mut self) -> bool {
         self.child.try_wait().expect("a child of ours").is_some()
     }
 
-    /// Waits for its end: exit code, stdout, and the rest of what it said.
+    /// Waits for its end. Returns the exit code, stdout, and the rest of stderr.
     pub fn end(mut self) -> (Option<i32>, String, String) {
         let (mut output, mut said) = (String::new(), String::new());
         self.said.read_to_string(&mut said).expect("what it says");

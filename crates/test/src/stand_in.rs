@@ -1,5 +1,5 @@
-//! The part that all servers have which stand in for a service of others: they listen on this machine, keep every
-//! request, and fail where a test wants it.
+//! What all stand-in servers share: they listen on this machine, record every request, and fail where a test asks them
+//! to.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,15 +15,13 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-/// Largest request that is read.
+/// Largest request that is read, in bytes.
 const LARGEST_REQUEST: usize = 512 * 1024 * 1024;
 
-/// A request that the server got.
 #[derive(Clone, Debug)]
 pub struct RecordedRequest {
     pub method: String,
     pub path: String,
-    /// What follows the path.
     pub query: String,
     /// Headers, names in lower case.
     pub headers: Vec<(String, String)>,
@@ -54,13 +52,12 @@ impl RecordedRequest {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// A parameter of the query.
     pub fn parameter(&self, name: &str) -> Option<String> {
         let mut all = url::form_urlencoded::parse(self.query.as_bytes());
         all.find(|(known, _)| known == name).map(|(_, value)| value.into_owned())
     }
 
-    /// A parameter that is a number.
+    /// A numeric parameter of the query.
     pub(crate) fn number(&self, name: &str, default: u64) -> u64 {
         self.parameter(name).and_then(|value| value.parse().ok()).unwrap_or(default)
     }
@@ -71,7 +68,6 @@ impl RecordedRequest {
     }
 }
 
-/// An answer before it is sent.
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub status: u16,
@@ -80,7 +76,6 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// A success.
     pub fn json(value: &Value) -> Self {
         Self::with_status(200, value)
     }
@@ -91,7 +86,6 @@ impl Answer {
     }
 }
 
-/// How a request fails.
 #[derive(Clone, Debug)]
 pub enum Outcome {
     Refused(Answer),
@@ -99,13 +93,13 @@ pub enum Outcome {
     Cut,
 }
 
-/// A service that is stood in for.
+/// A service that a stand-in server replaces.
 pub trait Service: Send + 'static {
     /// Its state at the beginning; `root` is its address.
     fn new(root: String) -> Self;
-    /// Where its requests are kept.
+    /// The requests so far.
     fn requests(&mut self) -> &mut Vec<RecordedRequest>;
-    /// Called before the body of a request is read: the failure that it meets, if one is due.
+    /// Called before the body of a request is read. Returns the failure of this request, if one is due.
     fn arrive(&mut self, request: &RecordedRequest) -> Option<Outcome>;
     fn answer(&mut self, request: &RecordedRequest) -> Answer;
 }
@@ -119,7 +113,7 @@ pub struct StandIn<S> {
 }
 
 impl<S: Service> StandIn<S> {
-    /// Starts a server on a free port of this machine.
+    /// Starts a server on a free local port.
     pub async fn start() -> io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?;
@@ -128,17 +122,15 @@ impl<S: Service> StandIn<S> {
         Ok(Self { address, state, task })
     }
 
-    /// Root of the server.
     pub fn base_url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Looks at or changes the state.
+    /// Reads or changes the state.
     pub fn with<T>(&self, change: impl FnOnce(&mut S) -> T) -> T {
         change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// All requests so far.
     pub fn requests(&self) -> Vec<RecordedRequest> {
         self.with(|state| state.requests().clone())
     }
@@ -163,7 +155,7 @@ async fn accept<S: Service>(listener: TcpListener, state: Arc<Mutex<S>>) {
         let connection =
             hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
         connections.spawn(async move {
-            // An error here is a connection that was cut, by the client or on demand.
+            // An error here is a connection that was cut, by the client or by a test.
             drop(connection.await);
         });
     }

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-/// The smallest task that has nothing wrong with it.
+/// The smallest valid task file.
 pub const TASK_TOML: &str =
     "version = \"1.0\"\n\n[metadata]\ndifficulty = \"easy\"\nvisibility = \"public\"\ntags = [\"x\"]\n";
 
-/// Writes a task that has nothing wrong with it.
+/// Writes a valid task.
 pub fn write_task(directory: &Path, task_toml: &str) {
     let file = |name: &str, text: &str| {
         let path = directory.join(name);
@@ -23,7 +23,7 @@ pub fn write_task(directory: &Path, task_toml: &str) {
     file("environment/Dockerfile", "FROM scratch\n");
 }
 
-/// Writes `count` tasks like those a suite has, spread over disciplines and templates.
+/// Writes `count` tasks like those of a suite, spread over disciplines and templates.
 pub fn write_tree(root: &Path, count: usize) {
     const DISCIPLINES: [&str; 6] = ["civil", "electrical", "ground", "maritime", "mechanical", "structural"];
     const DIFFICULTIES: [&str; 3] = ["easy", "medium", "hard"];

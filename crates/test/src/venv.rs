@@ -1,11 +1,10 @@
-//! Virtual environments from pinned requirements, made once for all tests, below the target directory.
+//! Virtual environments from pinned requirements, made once for all tests, in the target directory.
 
 use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Requirements by the name of their environment.
 const REQUIREMENTS: [(&str, &str); 10] = [
     ("modal-1.6.4", include_str!("../requirements/modal-1.6.4.txt")),
     ("verifiers-0.1.14", include_str!("../requirements/verifiers-0.1.14.txt")),
@@ -19,8 +18,8 @@ const REQUIREMENTS: [(&str, &str); 10] = [
     ("harbor-0.25.0", include_str!("../requirements/harbor-0.25.0.txt")),
 ];
 
-/// The interpreter of an environment with a version of `verifiers`. Where the packages cannot be had the test is to be
-/// skipped, which is said; that is a failure where everything is to be checked.
+/// The interpreter of an environment with a version of `verifiers`. If the packages cannot be installed, this says that
+/// the test is skipped; in CI or with `AEC_TEST=full` it fails.
 pub fn with_verifiers(version: &str) -> Option<PathBuf> {
     match install(&format!("verifiers-{version}")) {
         Ok(environment) => Some(environment.join("bin/python")),
@@ -31,8 +30,8 @@ pub fn with_verifiers(version: &str) -> Option<PathBuf> {
     }
 }
 
-/// The directory of programs of an environment with a version of Harbor, which needs Python 3.12. Where it cannot be had
-/// the test is to be skipped, which is said; that is a failure where everything is to be checked.
+/// The program directory of an environment with a version of Harbor, which needs Python 3.12. If it cannot be
+/// installed, this says that the test is skipped; in CI or with `AEC_TEST=full` it fails.
 pub fn with_harbor(version: &str) -> Option<PathBuf> {
     let made = match recent_interpreter() {
         Some(python) => install_by(&format!("harbor-{version}"), &python),
@@ -47,7 +46,7 @@ pub fn with_harbor(version: &str) -> Option<PathBuf> {
     }
 }
 
-/// An interpreter of 3.12 or newer: on the search path, or among those that pyenv keeps.
+/// A Python interpreter of version 3.12 or newer: on the search path, or among those of pyenv.
 fn recent_interpreter() -> Option<PathBuf> {
     let question = "import os, sys; print(os.path.realpath(getattr(sys, '_base_executable', sys.executable))); \
                     sys.exit(sys.version_info < (3, 12))";
@@ -66,25 +65,25 @@ fn recent_interpreter() -> Option<PathBuf> {
     })
 }
 
-/// Says why a test is skipped; fails where everything is to be checked.
+/// Prints why a test is skipped; in CI or with `AEC_TEST=full` it fails instead.
 pub fn skip(why: &str) {
     let everything = crate::full() || std::env::var_os("CI").is_some();
     assert!(!everything, "{why}");
-    // Not by a macro: what those print is not seen of tests that pass.
+    // Not with a macro: the test harness hides what macros print in tests that pass.
     writeln!(std::io::stderr(), "SKIPPED: {why}").ok();
 }
 
-/// The environment of this name, with everything that its requirements name.
+/// The environment with this name, with all its requirements installed.
 pub fn install(name: &str) -> Result<PathBuf, String> {
     install_by(name, &interpreter())
 }
 
 fn install_by(name: &str, python: &Path) -> Result<PathBuf, String> {
     let wanted = REQUIREMENTS.iter().find(|(known, _)| *known == name).map(|(_, wanted)| *wanted);
-    let wanted = wanted.ok_or_else(|| format!("nobody knows what {name} needs"))?;
+    let wanted = wanted.ok_or_else(|| format!("there are no requirements for {name}"))?;
     let environment = directory().join(name);
     let complete = environment.join("complete.txt");
-    // Tests run at the same time, also in several processes; the first one makes it.
+    // Tests run at the same time, also in several processes; the first one makes the environment.
     let lock = File::create(directory().join(format!("{name}.lock"))).map_err(|error| error.to_string())?;
     lock.lock().map_err(|error| error.to_string())?;
     if fs_err::read_to_string(&complete).is_ok_and(|made| made == wanted) {
@@ -100,7 +99,6 @@ fn install_by(name: &str, python: &Path) -> Result<PathBuf, String> {
     Ok(environment)
 }
 
-/// Makes an empty environment.
 pub fn make(environment: &Path) -> Result<(), String> {
     make_by(environment, &interpreter())
 }
@@ -109,7 +107,7 @@ fn make_by(environment: &Path, python: &Path) -> Result<(), String> {
     run(Command::new(python).args(["-m", "venv", "--clear"]).arg(environment)).map(|_| ())
 }
 
-/// The interpreter of this machine, behind whatever stands before it on the search path.
+/// The real interpreter of this machine, behind wrappers such as pyenv's on the search path.
 pub fn interpreter() -> PathBuf {
     let question =
         "import os, sys; print(os.path.realpath(getattr(sys, '_base_executable', sys.executable)))";
@@ -117,7 +115,7 @@ pub fn interpreter() -> PathBuf {
     PathBuf::from(answer.trim())
 }
 
-/// The directory of all environments: beside the directory of the profile that the tests were built with.
+/// The directory of all environments: beside the directory of the build profile of the tests.
 pub fn directory() -> PathBuf {
     let program = std::env::current_exe().expect("the path of the tests");
     let target = program.ancestors().nth(3).expect("tests lie in the target directory");
@@ -126,7 +124,7 @@ pub fn directory() -> PathBuf {
     directory.canonicalize().expect("a directory that exists")
 }
 
-/// What a program prints, or both its outputs if it fails.
+/// The output of a program, or both its outputs if it fails.
 pub fn run(command: &mut Command) -> Result<String, String> {
     let done = command.output().map_err(|error| format!("{}: {error}", command.get_program().display()))?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

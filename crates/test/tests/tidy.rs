@@ -1,18 +1,18 @@
-//! Rules of the house that the compiler does not check.
+//! Rules of this project that the compiler does not check.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it should be")]
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// A file longer than this has a second subject.
+/// A longer file probably has a second subject.
 const LONGEST_FILE: usize = 800;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// Files of the project in a directory, as git sees them or, in a plain copy, as they lie.
+/// Files with this extension in a directory, without hidden directories and `target`.
 fn files_below(directory: &Path, extension: &str) -> Vec<PathBuf> {
     fn walk(directory: &Path, extension: &str, found: &mut Vec<PathBuf>) {
         for entry in std::fs::read_dir(directory).unwrap().map(Result::unwrap) {
@@ -33,7 +33,7 @@ fn files_below(directory: &Path, extension: &str) -> Vec<PathBuf> {
     found
 }
 
-/// The crates of the map in ARCHITECTURE.md, lowest first; a crate may depend on those before it.
+/// The crates of the map in ARCHITECTURE.md, lowest first. A crate may depend only on those before it.
 fn map() -> Vec<String> {
     let page = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
     let rows = page.lines().skip_while(|line| !line.starts_with("| crate |")).skip(2);
@@ -41,7 +41,7 @@ fn map() -> Vec<String> {
     names.map(|name| if name == "aec-bench" { name.to_owned() } else { format!("aec-{name}") }).collect()
 }
 
-/// One crate: where it is, and what its manifest says.
+/// A crate: its directory, and its manifest.
 struct Crate {
     directory: PathBuf,
     manifest: toml::Table,
@@ -67,7 +67,7 @@ impl Crate {
         self.manifest.get(table).and_then(toml::Value::as_table).cloned().unwrap_or_default()
     }
 
-    /// Its source files in some of its folders, in one text.
+    /// The source files in some of its folders, as one text.
     fn sources(&self, folders: &[&str]) -> String {
         let files = folders.iter().flat_map(|folder| files_below(&self.directory.join(folder), "rs"));
         files.map(|path| std::fs::read_to_string(path).unwrap()).collect()
@@ -83,7 +83,7 @@ fn crates_depend_only_on_lower_crates() {
         let own = one.dependencies("dependencies").into_iter().map(|(key, _)| key);
         let own: Vec<String> = own.filter(|key| key.starts_with("aec-")).collect();
         if name == "aec-test" {
-            assert!(own.is_empty(), "aec-test knows none of the other crates: {own:?}");
+            assert!(own.is_empty(), "aec-test must not depend on the other crates: {own:?}");
         }
         let rank = |name: &str| map.iter().position(|other| other == name);
         let here = rank(name).unwrap_or_else(|| panic!("{name} is not on the map in ARCHITECTURE.md"));
@@ -101,10 +101,10 @@ fn crates_depend_only_on_lower_crates() {
     assert_eq!(seen, map);
 }
 
-/// Dependencies that no source names, with the reason why they are there: `(crate, dependency, reason)`.
+/// Dependencies that no source names, with the reason for each: `(crate, dependency, reason)`.
 const UNNAMED: &[(&str, &str, &str)] = &[];
 
-/// Whether a source names a crate: at the beginning of a path, or in a `use` of its own.
+/// Whether a source names a crate: at the beginning of a path, or in a `use` statement.
 fn names(source: &str, dependency: &str) -> bool {
     let word = &dependency.replace('-', "_");
     let code = source.lines().map(str::trim_start).filter(|line| !line.starts_with("//"));
@@ -173,9 +173,9 @@ fn source_files_say_what_they_are_for_and_stay_short() {
     for path in files {
         let text = std::fs::read_to_string(&path).unwrap();
         let shown = path.strip_prefix(root()).unwrap().display().to_string();
-        assert!(text.starts_with("//! "), "{shown} does not begin with what it is for");
+        assert!(text.starts_with("//! "), "{shown} must begin with a `//!` line that says what it is for");
         let lines = text.lines().count();
-        assert!(lines <= LONGEST_FILE, "{shown} has {lines} lines: which second subject moved in?");
+        assert!(lines <= LONGEST_FILE, "{shown} has {lines} lines: split off its second subject");
         for (number, line) in text.lines().enumerate() {
             assert_eq!(line.trim_end(), line, "{shown}:{} ends with blanks", number + 1);
             let unfinished = [

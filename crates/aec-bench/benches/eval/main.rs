@@ -1,10 +1,10 @@
-//! What an evaluation costs, against `vf-eval` of verifiers 0.1.14 on the same model server:
+//! The cost of an evaluation, against `vf-eval` of verifiers 0.1.14 on the same model server:
 //! `cargo bench --bench eval`. The figures of `docs/performance.md` come from here.
 //!
-//! The server runs in a process of its own on the same machine. The peer's environments are `tiny_single` and `tiny_tools`
-//! beside this file; ours are a generated task without tools, and the same in a workspace whose file is read twice. Processor
-//! times are those of all processes of a side, as the kernel counts them. Environment: `AEC_BENCH_ROLLOUTS=2000`,
-//! `AEC_BENCH_MANY=100000`.
+//! The server runs in a separate process on the same machine. The peer's environments are `tiny_single` and
+//! `tiny_tools` beside this file; ours are a generated task without tools, and the same task in a workspace whose file
+//! is read twice. Processor times are those of all processes of a side, as the kernel counts them. Environment:
+//! `AEC_BENCH_ROLLOUTS=2000`, `AEC_BENCH_MANY=100000`.
 
 #![expect(
     clippy::unwrap_used,
@@ -95,7 +95,7 @@ fn project() -> Place {
     place
 }
 
-/// A model server in a process of its own.
+/// A model server in a separate process.
 struct Server {
     child: Child,
     url: String,
@@ -127,15 +127,13 @@ fn endpoints(place: &Place, url: &str) {
     std::fs::write(place.path().join("configs/endpoints.toml"), row).unwrap();
 }
 
-/// What a command took.
 struct Taken {
     time: Duration,
     cpu: f64,
-    /// The most memory of all its processes together, in MB.
+    /// Peak memory of all its processes together, in MB.
     memory: f64,
 }
 
-/// Runs a command to its end.
 fn measure(command: &mut Command) -> Taken {
     let before = children_cpu();
     let started = Instant::now();
@@ -157,14 +155,14 @@ fn measure(command: &mut Command) -> Taken {
     Taken { time: started.elapsed(), cpu: children_cpu() - before, memory }
 }
 
-/// Processor seconds of all processes that were waited for.
+/// Processor seconds of all child processes that have been waited for.
 fn children_cpu() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
     let fields: Vec<&str> = stat.rsplit(") ").next().unwrap().split(' ').collect();
     (fields[13].parse::<f64>().unwrap() + fields[14].parse::<f64>().unwrap()) / 100.0
 }
 
-/// Memory of a process and all below it, in MB: what they share is counted once.
+/// Memory of a process and its descendants, in MB; shared memory is counted once.
 fn tree_memory(pid: u32) -> f64 {
     let mut all = 0.0;
     let mut ahead = vec![pid];
@@ -222,7 +220,7 @@ impl Bench {
         command
     }
 
-    /// Processor time for each rollout, with start-up and without.
+    /// Processor time per rollout, with and without start-up.
     fn cost(&self, what: &str, environment: &str) {
         let more = if what == "single" { "--output-tokens 16" } else { "--script replies.yaml" };
         let server = Server::start(&self.place, more);
@@ -319,7 +317,7 @@ impl Bench {
         );
     }
 
-    /// Rollouts per second with everything, against a client that only sends and drops.
+    /// Rollouts per second of a whole evaluation, against a client that only sends requests and drops the answers.
     fn bare_rate(&self) {
         const CALLS: usize = 20_000;
         let server = Server::start(&self.place, "--output-tokens 16");
@@ -341,12 +339,12 @@ impl Bench {
     }
 }
 
-/// Examples and rollouts of each.
+/// The number of examples, and of rollouts of each.
 fn shape(rollouts: usize) -> (usize, usize) {
     if rollouts < EXAMPLES { (1, rollouts) } else { (EXAMPLES, rollouts / EXAMPLES) }
 }
 
-/// The body of a request as the program sends it: from a listener that takes one and says nothing.
+/// The body of a request as the program sends it, taken by a listener that does not answer.
 fn request_body(place: &Place) -> bytes::Bytes {
     let (listener, mut child) = listen(place);
     let (mut stream, _) = listener.accept().unwrap();
@@ -378,7 +376,7 @@ fn listen(place: &Place) -> (TcpListener, Child) {
     (listener, child)
 }
 
-/// How long it takes until somebody asks the model.
+/// How long it takes until the first request to the model.
 fn first_request(place: &Place) {
     let mut times: Vec<Duration> = (0..15)
         .map(|_| {
@@ -395,7 +393,7 @@ fn first_request(place: &Place) {
     println!("from start to first request: {:.1} ms (limit 50)", milliseconds(median(&mut times)));
 }
 
-/// How long a client takes that only sends and drops.
+/// How long a client takes that only sends requests and drops the answers.
 fn bare(url: &str, body: &bytes::Bytes, calls: usize) -> Duration {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {

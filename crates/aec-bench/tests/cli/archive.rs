@@ -1,6 +1,6 @@
-//! Archives that a test can make lie: a tar archive, member by member, compressed with Zstandard.
+//! Archives that tests can manipulate: a tar archive, member by member, compressed with Zstandard.
 
-/// A tar archive, member by member, so that a test can make any lie.
+/// A tar archive, member by member, so that a test can falsify any part of it.
 #[derive(Clone)]
 pub(crate) struct Archive {
     pub(crate) members: Vec<Member>,
@@ -33,7 +33,7 @@ impl Member {
         member
     }
 
-    /// Writes into the header; the checksum is made when the archive is.
+    /// Writes into the header. The checksum is computed when the archive is written.
     pub(crate) fn put(&mut self, at: usize, bytes: &[u8]) {
         self.header[at..at + bytes.len()].copy_from_slice(bytes);
     }
@@ -78,7 +78,7 @@ impl Archive {
         compress(&self.tar())
     }
 
-    /// The archive with more members at its end.
+    /// The archive with further members at its end.
     pub(crate) fn with(&self, members: impl IntoIterator<Item = Member>) -> Vec<u8> {
         let mut archive = self.clone();
         archive.members.extend(members);

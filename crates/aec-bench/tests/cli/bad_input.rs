@@ -1,4 +1,4 @@
-//! Every reader against every kind of broken file: a clear error that names it, and the rest still works.
+//! Every reader against every kind of broken file: the error names the file, and the rest still works.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
@@ -12,9 +12,9 @@ use crate::empty_project;
 struct Reader {
     file: &'static str,
     command: &'static [&'static str],
-    /// Text that is right for this file, to be followed by something wrong.
+    /// The notation of the file.
     syntax: Syntax,
-    /// Whether nothing at all is a valid content.
+    /// Whether an empty file is valid.
     may_be_empty: bool,
 }
 
@@ -116,7 +116,7 @@ fn yaml_bomb() -> String {
     text
 }
 
-/// What can be wrong with a file's content, for each notation.
+/// Broken contents of a file, for each notation.
 fn bad_contents(reader: &Reader) -> Vec<(&'static str, Vec<u8>)> {
     let mut contents: Vec<(&'static str, Vec<u8>)> = vec![
         ("invalid UTF-8", b"a = \xff\xfe".to_vec()),
@@ -161,7 +161,7 @@ fn bad_contents(reader: &Reader) -> Vec<(&'static str, Vec<u8>)> {
     contents
 }
 
-/// A project with one task beside the file under test, and everything else as it should be.
+/// A valid project with one task, beside the file under test.
 fn project() -> TestEnv {
     let env = empty_project();
     write_task(&env.path("tasks/civil/x"), TASK_TOML);
@@ -169,8 +169,8 @@ fn project() -> TestEnv {
     env
 }
 
-/// The command must end with an error that names the file, in both modes, without a panic and without
-/// sending control characters to a terminal.
+/// The command must end with an error that names the file, in both modes, without a panic and without control
+/// characters for the terminal.
 fn assert_clear_error(env: &TestEnv, reader: &Reader, case: &str) {
     let name = Path::new(reader.file).file_name().unwrap().to_str().unwrap();
     let run = env.run(reader.command);
@@ -229,7 +229,7 @@ fn every_reader_names_what_is_not_a_file() {
 #[test]
 fn unreadable_files_are_named() {
     if !rustix::process::geteuid().is_root() {
-        // An ordinary user needs no help to be refused.
+        // An ordinary user is refused without further preparation.
         return run_unreadable(|_| ());
     }
     run_unreadable(TestEnv::become_ordinary_user);
@@ -240,7 +240,7 @@ fn run_unreadable(arrange: fn(&mut TestEnv)) {
         let mut env = project();
         env.write(reader.file, "");
         std::fs::set_permissions(env.path(reader.file), PermissionsExt::from_mode(0o000)).unwrap();
-        // The project's own secrets are private to their owner, who is somebody else here.
+        // The project's `.env` is private to its owner, who is another user here.
         if reader.file != ".env" {
             std::fs::remove_file(env.path(".env")).unwrap();
         }

@@ -1,4 +1,4 @@
-//! The settings ladder, the user file, `.env`, and `config check`.
+//! The precedence of settings, the user file, `.env`, and `config check`.
 
 use serde_json::{Value, json};
 
@@ -90,10 +90,7 @@ fn the_rungs_change_what_commands_read() {
     env.write("aec-bench.toml", "[paths]\ntasks = \"by-project\"\n");
     assert_eq!(ids(&[]), ["civil/by-project"]);
     let set = env.run(["config", "set", "tasks-root", "by-user"]);
-    assert!(
-        set.stderr.contains("This project does not follow it: aec-bench.toml:2 says otherwise."),
-        "{set:?}"
-    );
+    assert!(set.stderr.contains("This project overrides it in aec-bench.toml:2."), "{set:?}");
     assert_eq!(ids(&["--tasks-root", "by-flag"]), ["civil/by-flag"]);
     let absolute = env.path("by-flag");
     env.write("aec-bench.toml", format!("[paths]\ntasks = {:?}\n", absolute.to_str().unwrap()));
@@ -163,7 +160,7 @@ fn killing_set_at_any_moment_leaves_a_whole_file() {
         let before = std::fs::read_to_string(env.user_file()).unwrap();
         let value = format!("value-{round}");
         let mut child = env.start(["config", "set", "tasks_root", &value]);
-        // Spread over the few milliseconds that a run takes.
+        // Spreads the kills over the few milliseconds that a run takes.
         std::thread::sleep(std::time::Duration::from_micros(round * 37 % 4000));
         child.kill().unwrap();
         child.wait().unwrap();

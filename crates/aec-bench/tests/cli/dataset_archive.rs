@@ -1,4 +1,4 @@
-//! `dataset export` and `dataset import`: the same bytes every time, and every archive that lies.
+//! `dataset export` and `dataset import`: the same bytes every time, and manipulated archives are refused.
 
 use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -44,7 +44,7 @@ pub(crate) fn tree(env: &TestEnv) -> String {
 fn an_export_is_the_same_bytes_every_time_and_everywhere() {
     let (env, bytes) = exported();
     insta::assert_snapshot!("dataset_export", run(&env, "dataset export set -o again.tar.zst").snapshot());
-    // Times, other permissions and what is no part of a task do not matter.
+    // Times, other permissions, and files that are no part of a task do not matter.
     env.write("tasks/civil/manning/tests/__pycache__/x.pyc", "x");
     let file = env.path("tasks/civil/manning/instruction.md");
     std::fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
@@ -61,7 +61,7 @@ fn an_export_is_the_same_bytes_every_time_and_everywhere() {
         "nothing in a header is left to chance"
     );
 
-    // In another project with another tasks root, and out again.
+    // Imported into another project with another tasks root, and exported again.
     let other = empty_project();
     other.write("aec-bench.toml", "[paths]\ntasks = \"catalogue/of tasks\"\n");
     other.write("in.tar.zst", &bytes);
@@ -105,7 +105,7 @@ fn an_import_can_be_tried_and_repeated() {
     let again = json(&env, "dataset import in.tar.zst").data();
     assert_eq!((&again["is_new"], &again["kept"]), (&json!(false), &json!(["civil/manning"])));
     assert_eq!(tree(&env), after);
-    // What was lost comes back.
+    // A lost task is restored.
     std::fs::remove_dir_all(env.path("tasks/civil")).unwrap();
     assert_eq!(json(&env, "dataset import in.tar.zst").data()["added"], json!(["civil/manning"]));
     assert_eq!(tree(&env), after);
@@ -157,7 +157,7 @@ fn all_conflicts_are_listed() {
     assert!(!env.path("tasks/electrical").exists());
 }
 
-/// Imports bytes that must be refused, checks that nothing came of it, and gives what people are told.
+/// Imports bytes that must be refused, checks that nothing was written, and returns the printed error.
 fn refuse(name: &str, bytes: &[u8], id: &str) -> String {
     let env = empty_project();
     env.write("in.tar.zst", bytes);
@@ -190,7 +190,7 @@ fn members_that_are_not_plain_files_are_refused() {
         ("a volume header", b'V'),
         ("a dump directory", b'D'),
         ("a solaris header", b'X'),
-        ("a byte nobody knows", 0xff),
+        ("an unknown byte", 0xff),
     ] {
         let said = refuse(name, &archive.with([Member::kind(inside, kind, "/etc/passwd")]), "D043");
         assert!(said.contains("nothing of it was used"), "{name}: {said:?}");
@@ -295,7 +295,7 @@ fn members_of_no_declared_task_are_refused() {
     let mut directory = Member::kind("elsewhere/", b'5', "");
     directory.put(100, b"0000755\0");
     refuse("a directory elsewhere", &archive.with([directory]), "D046");
-    // Directories that lead to tasks, and those in them, are harmless.
+    // Directories above and inside tasks are harmless.
     let env = empty_project();
     let directories =
         ["tasks/", "tasks/civil/", "tasks/civil/manning/", "tasks/civil/manning/tests/"].map(|name| {
@@ -346,7 +346,7 @@ fn manifests_in_archives_are_checked_like_any_other() {
         "D015",
     );
     refuse("a name that leads out", &with_manifest(&archive, |m| m["name"] = json!("../x")), "D005");
-    refuse("a version that is none", &with_manifest(&archive, |m| m["version"] = json!("../../x")), "D005");
+    refuse("an invalid version", &with_manifest(&archive, |m| m["version"] = json!("../../x")), "D005");
     refuse("build metadata", &with_manifest(&archive, |m| m["version"] = json!("1.0.0+x")), "D005");
     refuse("a newer format", &with_manifest(&archive, |m| m["schema_version"] = json!(9)), "D016");
     refuse(
@@ -439,12 +439,12 @@ fn archives_that_hold_too_much_are_refused() {
     let mut manifest = archive.clone();
     manifest.members[0].put(124, b"00500000000\0");
     refuse("a manifest of 80 MB", &manifest.bytes(), "D041");
-    // A frame that asks for a window of half a gigabyte.
+    // A frame that requests a window of half a gigabyte.
     let mut encoder = zstd::Encoder::new(Vec::new(), 1).unwrap();
     encoder.window_log(29).unwrap();
     encoder.write_all(&archive.tar()).unwrap();
     refuse("a window", &encoder.finish().unwrap(), "D040");
-    // A bomb: 200 MB of zeros in one file, which the limits allow and the hash does not.
+    // A bomb: 200 MB of zeros in one file. The limits allow it, but the hash does not match.
     let bomb = archive.with([Member::file("tasks/civil/manning/zeros", &vec![0; 200 << 20])]);
     assert!(bomb.len() < 100_000);
     refuse("a bomb", &bomb, "D047");

@@ -1,4 +1,4 @@
-//! `dataset create`, `list`, `show`, `verify`, `diff` and `split`, and datasets where tasks are selected.
+//! `dataset create`, `list`, `show`, `verify`, `diff` and `split`, and datasets as selections of tasks.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use crate::{HOST_PLACES, empty_project, world};
 
-/// The moment of every dataset in these tests.
+/// The creation time of every dataset in these tests.
 const MOMENT: &str = "1775952000";
 
-/// A project with a few tasks, at a known moment.
+/// A project with a few tasks, at a fixed time.
 pub(crate) fn project() -> TestEnv {
     let mut env = empty_project();
     env.set("SOURCE_DATE_EPOCH", MOMENT);
@@ -83,7 +83,7 @@ fn the_documented_manifest_is_read_and_its_ids_may_have_slashes() {
     assert_eq!(run(&env, "dataset create --name set --version 1.0.0 --domain electrical").code, Some(0));
     let path = "artefacts/datasets/set/1.0.0/manifest.json";
     let mut value = manifest(&env, "set", "1.0.0");
-    // As other programs write it: no version of the format, ids with slashes, keys of their own.
+    // As other programs write it: without a format version, ids with slashes, additional keys.
     value.as_object_mut().unwrap().shift_remove("schema_version");
     value["tasks"][0]["task_id"] = json!("electrical/voltage-drop/basic");
     value["description"]["template_count"] = json!(0);
@@ -179,7 +179,7 @@ fn a_version_is_never_changed() {
     insta::assert_snapshot!("dataset_create_again", again.snapshot());
     assert_eq!(env.read("artefacts/datasets/set/1.0.0/manifest.json"), before);
     assert_eq!(std::fs::read_dir(env.path("artefacts/datasets")).unwrap().count(), 1, "nothing else is left");
-    // Also when something else than a dataset is there.
+    // Also if something other than a dataset is there.
     env.write("artefacts/datasets/other/1.0.0", "a file");
     assert_eq!(run(&env, "dataset create --name other --version 1.0.0").code, Some(3));
     assert_eq!(env.read("artefacts/datasets/other/1.0.0"), "a file");
@@ -291,7 +291,7 @@ fn links_above_a_task_do_not_count_as_the_task() {
     std::os::unix::fs::symlink(env.path("elsewhere"), env.path("tasks/civil")).unwrap();
     let found = json(&env, "dataset verify set");
     assert_eq!((found.code, found.errors()[0].0.as_str()), (Some(1), "D021"));
-    // A tasks root that is a link is where a person put it.
+    // A tasks root may be a link, because the user put it there.
     std::fs::remove_file(env.path("tasks/civil")).unwrap();
     std::fs::rename(env.path("elsewhere"), env.path("tasks/civil")).unwrap();
     std::fs::rename(env.path("tasks"), env.path("real")).unwrap();
@@ -359,7 +359,7 @@ fn split_keeps_families_together() {
     ] {
         assert_eq!(run(&env, &format!("dataset split set {flags}")).code, Some(2), "{flags}");
     }
-    // Which other tasks there are does not matter.
+    // Other tasks do not matter.
     assert_eq!(
         run(&env, "dataset create --name half --version 1.0.0 --domain civil --domain ground").code,
         Some(0)

@@ -1,4 +1,4 @@
-//! Every finding of datasets provoked, the list in the documentation, and the program that stands there.
+//! Provokes every finding of datasets, and checks the list in the documentation and its example program.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ const MANIFEST: &str = "artefacts/datasets/set/1.0.0/manifest.json";
 
 type Arrange = fn(&TestEnv) -> Run;
 
-/// A project with `set@1.0.0`, changed by `arrange`, which gives what a command says then.
+/// A change of a project with `set@1.0.0` for each id; it returns the output of a command.
 const FINDINGS: &[(&str, Arrange)] = &[
     ("D001", |env| {
         std::fs::remove_file(env.path(MANIFEST)).unwrap();
@@ -83,7 +83,7 @@ const FINDINGS: &[(&str, Arrange)] = &[
     }),
 ];
 
-/// These need an archive or a split; their own tests provoke them.
+/// These need an archive or a split; other tests provoke them.
 const ELSEWHERE: [&str; 11] =
     ["D040", "D041", "D042", "D043", "D044", "D045", "D046", "D047", "D048", "D049", "D051"];
 
@@ -140,7 +140,7 @@ fn the_program_in_the_documentation_gives_the_same_hashes() {
     let page = page();
     let program = page.split("```python\n").nth(1).unwrap().split("```").next().unwrap();
     let env = project();
-    // Names of every kind, an executable file, nothing, and what is left out.
+    // Names of every kind, an executable file, an empty file, and files that are left out.
     let task = "tasks/civil/manning";
     env.write(format!("{task}/data/Zürich.csv"), "a,b\n");
     env.write(format!("{task}/data-2/empty"), "");

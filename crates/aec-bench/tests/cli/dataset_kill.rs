@@ -1,4 +1,4 @@
-//! Killed at any moment, `dataset create` and `dataset import` leave the whole or nothing.
+//! Killed at any moment, `dataset create` and `dataset import` leave everything or nothing.
 
 use std::time::{Duration, Instant};
 
@@ -13,12 +13,12 @@ pub(crate) fn kills() -> u32 {
     if aec_test::full() { 400 } else { 40 }
 }
 
-/// Moments spread evenly and without a pattern over a bit more than a whole run (the golden ratio's fractions).
+/// Moments spread evenly over a bit more than a whole run, without a pattern (fractions of the golden ratio).
 pub(crate) fn moment(round: u32, whole: Duration) -> Duration {
     whole.mul_f64((f64::from(round) * 0.618_033_988_75).fract() * 1.1)
 }
 
-/// Starts a command and kills it at some moment of its life.
+/// Starts a command and kills it after some time.
 pub(crate) fn kill(env: &TestEnv, line: &str, after: Duration) {
     let mut child = env.start(line.split(' '));
     std::thread::sleep(after);
@@ -84,7 +84,7 @@ fn a_killed_import_leaves_no_dataset_and_no_half_task() {
         } else {
             assert_eq!(run(&other, "dataset verify set").code, Some(3), "round {round}: there is no dataset");
         }
-        // A task that is there and not whole would stand in the way.
+        // An incomplete task would block the import.
         assert_eq!(run(&other, &format!("{import} --dry-run")).code, Some(0), "round {round}");
         assert_eq!(run(&other, "task list").code, Some(0));
     }

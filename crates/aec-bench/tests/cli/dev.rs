@@ -1,4 +1,4 @@
-//! `dev serve-model`: ready when it says so, and gone when it is told to go.
+//! `dev serve-model`: it is ready when it says so, and it ends on a signal.
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::server::{Server, post};
 use crate::world;
 
-/// Asks for a completion: status and body.
+/// Requests a completion. Returns status and body.
 fn ask(url: &str, key: &str) -> (u16, String) {
     post(
         url,

@@ -23,7 +23,7 @@ fn the_readme_names_the_two_commands() {
     assert!(document(".ci/run").contains("cargo test --workspace"), "CI runs the README's test command");
 }
 
-/// The numbers of the problems that a source file makes.
+/// The numbers of the problems in a source file.
 fn problem_numbers(source: &str) -> Vec<u32> {
     let makers = ["FAMILY.number(", "self.find(", "fault(", "fault(template, ", ".problem("];
     let mut numbers = Vec::new();
@@ -93,7 +93,7 @@ fn every_problem_and_key_of_evolution_is_documented() {
         let text = std::fs::read_to_string(&path).unwrap();
         for number in problem_numbers(&text) {
             found += 1;
-            // Ranges name their ends.
+            // Of a range, the page names only the ends.
             let told = (30..=33).contains(&number) || page.contains(&format!("`X{number:03}`"));
             assert!(told, "X{number:03} of {}", path.display());
         }

@@ -17,7 +17,7 @@ struct Preparation {
     commands: BTreeMap<String, Special>,
 }
 
-/// What one command needs beside it.
+/// What one command needs in addition.
 #[derive(Default, Deserialize)]
 struct Special {
     #[serde(default)]
@@ -26,7 +26,7 @@ struct Special {
     why_not: Option<String>,
 }
 
-/// The commands of the reference that have no commands below them.
+/// The commands of the reference that have no subcommands.
 fn leaves() -> Vec<String> {
     let reference = include_str!("../../../../docs/reference/cli.md");
     let name = |line: &str| Some(line.strip_prefix("## `aec-bench ")?.strip_suffix('`')?.to_owned());

@@ -66,7 +66,7 @@ fn model_references_are_filled_in_and_secrets_are_not() {
     let secret = view(&env, "$OPENAI_API_KEY");
     assert_eq!(secret.code, Some(3));
     assert!(secret.errors()[0].1.contains("holds a secret"), "{secret:?}");
-    // A secret that gets into a value by another way is scrubbed wherever it is printed.
+    // A secret that reaches a value in another way is removed wherever it is printed.
     let copied = view(&env, "sk-canary-123456");
     assert_eq!(copied.data()["experiment"]["agents"][0]["model"], "[OPENAI_API_KEY redacted]");
     env.set("HARBOR_TOKEN", "token-canary-9");

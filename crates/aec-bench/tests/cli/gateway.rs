@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::empty_project;
 use crate::server::{Server, post};
 
-/// The value that must not turn up anywhere.
+/// The value that must not appear anywhere.
 const CANARY: &str = "c4n4ry-k3y-0f-the-mine";
 
 fn chat(model: &str, text: &str) -> String {
@@ -36,7 +36,7 @@ impl Gateway {
     }
 }
 
-/// A project whose model `near` is a test server, and that server.
+/// A project with a model `near` on a test server, and that server.
 fn project(options: &str, more: &str) -> (TestEnv, Server) {
     let mut env = empty_project();
     env.set("NEAR_KEY", CANARY);
@@ -96,7 +96,7 @@ fn budgets_of_tokens_runs_and_days_hold() {
         }
         assert_eq!((statuses[0], statuses[39]), (200, 402), "{flags} {project}: {statuses:?}");
         if project.contains("day_usd") {
-            // The day remembers, also in another process.
+            // The day's budget counts across processes.
             gateway.server.end(Signal::TERM);
             let again = Gateway::start(&env, "");
             assert_eq!(again.ask("one more").0, 402);
@@ -154,7 +154,7 @@ fn a_cache_serves_what_it_knows_when_the_provider_is_gone() {
     assert_ne!(elsewhere.ask("hello").0, 200, "another cache knows nothing");
 }
 
-/// Every file below a directory that holds the canary.
+/// Every file below a directory that contains the canary.
 fn holding(directory: &Path, found: &mut Vec<String>) {
     for entry in std::fs::read_dir(directory).unwrap().map(Result::unwrap) {
         let path = entry.path();
@@ -170,7 +170,7 @@ fn holding(directory: &Path, found: &mut Vec<String>) {
 
 #[test]
 fn a_canary_key_turns_up_nowhere() {
-    // The key is in the environment, in .env, in a header by reference, and in what is said to the model.
+    // The key is in the environment, in .env, in a header by reference, and in a message to the model.
     let (mut env, provider) = project(
         "--fault auth=0.1 --fault overlong=0.1 --fault server=0.2",
         "headers = { x-side-door = \"Bearer ${SIDE_DOOR}\" }",

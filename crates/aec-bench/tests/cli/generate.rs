@@ -1,4 +1,4 @@
-//! `generate task` and `generate replay`: every flag, what is published, and what a kill leaves.
+//! `generate task` and `generate replay`: every flag, the published files, and what a kill leaves.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::empty_project;
 use crate::template::{change, walk, with_template};
 
-/// Paths of the tasks that a run made, from the project.
+/// Paths of the tasks that a run generated, relative to the project.
 fn made(run: &aec_test::Run) -> Vec<String> {
     let data = run.data();
     let rows = data["instances"].as_array().unwrap().clone();
@@ -40,7 +40,7 @@ fn the_flags_choose_what_is_made() {
     );
     let usual = contents(&env.path("tasks"));
 
-    // More of them, further on; those that were there stay as they were.
+    // Further instances; the existing ones stay unchanged.
     let run = env.run([
         "--json",
         "generate",
@@ -145,7 +145,7 @@ fn generation_is_repeatable_and_never_overwrites() {
     assert_eq!(refused.code, Some(3));
     assert!(refused.stderr.contains("instruction.md would change; nothing was changed"), "{refused:?}");
     assert_eq!(contents(&env.path("tasks")), edited);
-    // Something of one's own beside the tasks is no reason to refuse, and stays.
+    // The user's own files beside the tasks are no reason to refuse, and stay.
     env.write("tasks/mechanical/hvac/heat-load/notes.md", "mine");
     let replaced = env.run(["--json", "generate", "task", "heat-load", "--replace"]);
     assert_eq!(replaced.data()["published"], "written");
@@ -190,7 +190,7 @@ fn no_two_seeds_share_a_draw() {
         }
     }
     assert_eq!((seen.len(), count), (180, 180));
-    // Nor do tiers and versions.
+    // Tiers and versions do not matter either.
     let env = with_template();
     let first = made(&env.run(["--json", "generate", "task", "beam", "--difficulty", "easy", "-o", "a"]));
     change(&env, "params.toml", "name = \"beam\"", "name = \"beam\"\nversion = \"1.1.0\"");
@@ -231,7 +231,7 @@ fn a_manifest_is_enough_to_make_everything_again() {
     let same = env.run(["--json", "generate", "replay", manifest]).data();
     assert_eq!((same["instances"].as_u64(), same["identical"].as_u64()), (Some(6), Some(6)));
 
-    // The template itself may be gone: the one that was used is kept.
+    // The template may have been removed: the version that was used is kept.
     std::fs::remove_dir_all(env.path("templates/beam")).unwrap();
     let written = env.run(["--json", "generate", "replay", manifest, "-o", "again"]);
     assert_eq!(written.data()["published"], "created");
@@ -243,7 +243,7 @@ fn a_manifest_is_enough_to_make_everything_again() {
     env.write("again/more.txt", "x");
     assert_eq!(env.run(["generate", "replay", manifest, "-o", "again"]).code, Some(3));
 
-    // Every change is seen: of a task, of a mode, of a file too many, of the archive.
+    // Every change is noticed: of a task, of a file mode, an additional file, of the archive.
     let task = walk(&env.path("tasks")).into_iter().find(|path| path.ends_with("tests/test.sh")).unwrap();
     let original = std::fs::read(&task).unwrap();
     std::fs::write(&task, "exit 0\n").unwrap();
@@ -291,7 +291,7 @@ fn a_manifest_that_lies_is_refused() {
         assert_eq!(run.code, Some(3), "{pointer}: {run:?}");
         assert!(!env.path("outside").exists() && !env.path("deep/out").exists(), "{pointer}");
     }
-    // Another draw is another task.
+    // Another draw gives another task.
     let mut changed = manifest;
     changed["instances"][0]["seed"] = 1.into();
     env.write(path, changed.to_string());
@@ -310,7 +310,7 @@ fn a_kill_leaves_nothing_or_everything() {
     let mut whole = 0;
     for round in 0..kills {
         let mut child = env.start(["generate", "task", "heat-load", "--instances", "20"]);
-        // Spread over the time that a run takes; what is found is right at any of them.
+        // Kills are spread over the duration of a run; the result must be right at any moment.
         std::thread::sleep(std::time::Duration::from_millis(20 * round % 500));
         child.kill().unwrap();
         child.wait().unwrap();
@@ -322,7 +322,7 @@ fn a_kill_leaves_nothing_or_everything() {
             std::fs::remove_dir_all(env.path("tasks/mechanical")).unwrap();
         }
     }
-    // What the killed ones left is taken away by the next one.
+    // The next run removes what the killed ones left.
     assert_eq!(env.run(["generate", "task", "heat-load", "--instances", "20"]).code, Some(0));
     assert_eq!(contents(&env.path("tasks")), expected, "{whole} of {kills} were whole");
 }

@@ -1,4 +1,4 @@
-//! `doctor`: what it finds and what it says of what is missing.
+//! `doctor`: its findings, and its advice about missing parts.
 
 use crate::world;
 

@@ -1,4 +1,4 @@
-//! `init` and `quickstart`: what is written, what is kept, what is refused.
+//! `init` and `quickstart`: which files they write, keep and refuse to overwrite.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt as _;
@@ -67,7 +67,7 @@ fn what_init_writes_is_valid_in_every_way() {
     let validate = env.run(["--json", "task", "validate", "--all"]).data();
     assert_eq!((validate["checked"].as_u64(), validate["passed"].as_u64()), (Some(1), Some(1)));
     assert_eq!(validate["notes"].as_array().unwrap().len(), 0, "{validate}");
-    // The schema that each file names for editors is there.
+    // The schema that each file names for editors exists.
     for file in ["aec-bench.toml", "suite.toml", "tasks/electrical/voltage-drop/task.toml"] {
         let text = env.read(file);
         let schema = text.lines().next().unwrap().strip_prefix("#:schema ").unwrap().to_owned();
@@ -82,7 +82,7 @@ fn the_example_task_runs_and_scores_right_and_wrong_answers() {
     let env = world();
     env.init();
     let task = env.path("tasks/electrical/voltage-drop");
-    // The judge comes later; here the task's own absolute paths are moved into a scratch directory.
+    // Without the judge: the task's absolute paths are moved into a scratch directory.
     let scratch = env.path("scratch");
     std::fs::create_dir_all(scratch.join("workspace")).unwrap();
     std::fs::copy(task.join("environment/cables.csv"), scratch.join("workspace/cables.csv")).unwrap();

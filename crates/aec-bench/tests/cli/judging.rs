@@ -87,7 +87,7 @@ fn an_audit_reports_and_writes_a_page() {
 
 #[test]
 fn without_rooms_judging_is_refused_and_none_is_recorded() {
-    // Whether the host allows it or not, `none` is never silent. Its places must be free on this host.
+    // Whether or not the host allows it, `none` always prints a remark. Its paths must be free on this host.
     let _places = HOST_PLACES.lock();
     let env = world();
     env.init();
@@ -104,6 +104,6 @@ fn without_rooms_judging_is_refused_and_none_is_recorded() {
     }
     assert_eq!(envelope["data"]["verdicts"][0]["verdict"]["level"], "none");
     assert_eq!(envelope["data"]["verdicts"][0]["verdict"]["held"]["memory"], "no");
-    assert!(env.run(["verify", "--all", "--sandbox", "none"]).stderr.contains("nothing held them"));
+    assert!(env.run(["verify", "--all", "--sandbox", "none"]).stderr.contains("without isolation"));
     assert!(!std::path::Path::new("/workspace").exists(), "nothing is left behind");
 }

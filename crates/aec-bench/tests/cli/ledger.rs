@@ -1,5 +1,4 @@
-//! `ledger list`, `show`, `export`, `verify`, `repair`, `reindex` and `annotate`, on ledgers as runs and crashes leave
-//! them.
+//! `ledger list`, `show`, `export`, `verify`, `repair`, `reindex` and `annotate`, on ledgers after runs and crashes.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -16,7 +15,7 @@ const FIRST: &str = "0f1e2d3c-0000-8000-8000-000000000001";
 const SECOND: &str = "0f1e2d3c-0000-8000-8000-000000000002";
 const THIRD: &str = "77777777-0000-8000-8000-000000000003";
 
-/// A project with two experiments: four attempts at three trials, and one more.
+/// A project with two experiments: three trials with four attempts, and one more trial.
 fn project() -> TestEnv {
     let mut env = empty_project();
     env.set("SOURCE_DATE_EPOCH", "1775952000");
@@ -56,7 +55,7 @@ fn ids(data: &Value) -> Vec<String> {
         .collect()
 }
 
-/// The problems of a run that found something.
+/// The problems of a run that reported findings.
 fn found(run: &Run) -> Vec<String> {
     assert_eq!(run.code, Some(1), "{run:?}");
     run.errors().into_iter().map(|(id, _)| id).collect()
@@ -116,7 +115,7 @@ fn a_record_is_shown_with_its_reasons() {
     let data = json(&env, "ledger show 7777").data();
     let record: TrialRecord = serde_json::from_value(data["record"].clone()).unwrap();
     assert_eq!(record.trial_id.as_str(), THIRD);
-    // A number is an attempt; without one it is the latest.
+    // A number names an attempt; without one it is the latest.
     assert_eq!(json(&env, &format!("ledger show {SECOND}")).data()["record"]["attempt"], 2);
     assert_eq!(json(&env, &format!("ledger show beams/{SECOND}.2")).data()["attempts"], 2);
     let several = json(&env, "ledger show 0f1e");
@@ -198,7 +197,7 @@ fn one_bad_file_never_blocks_the_rest() {
     told.sort();
     assert_eq!(told, expected);
     assert_eq!(ids(&listed.envelope()["data"]).len(), 4);
-    // Who asks for another experiment is not told.
+    // A query for another experiment does not report the problem.
     assert_eq!(ids(&json(&env, "ledger list -e pipes").data()), ["pipes/pipe.1"]);
     let shown = json(&env, "ledger show beams/torn");
     assert_eq!((shown.code, shown.errors()[0].0.as_str()), (Some(3), "L002"), "{shown:?}");
@@ -317,14 +316,14 @@ fn tampering_is_found() {
     };
     assert_eq!(tampered(&replay("new.json".to_owned())).0, ["L022"]);
     assert_eq!(tampered(&replay(format!("{THIRD}.json"))).0, ["L022"]);
-    // The same attempt once more, better.
+    // The same attempt again, with a better reward.
     let (ids, _) = tampered(&|env| {
         let mut better = example::record("beams", FIRST, 1);
         better.evaluation = Some(example::evaluation(1.0));
         example::write_session(&ledger(env), "2", &[better]);
     });
     assert_eq!(ids, ["L033"]);
-    // An artefact that is not what it was.
+    // A changed artefact.
     let (ids, _) = tampered(&|env| {
         let note = ledger(env).contents();
         let digest = aec_base::digest::Digest::of(format!("notes of {FIRST}\n").as_bytes());
@@ -352,7 +351,7 @@ fn what_a_crash_leaves_is_repaired_and_the_rest_told() {
     assert_eq!(std::fs::read_to_string(at("_run/chain-1.jsonl")).unwrap(), chain);
     assert_eq!(env.read(format!("artefacts/ledger/_damaged/beams/{THIRD}.json")), "{ torn");
     assert!(!at(".new-abc").exists());
-    // The list is whole again; that a record is missing is not hidden.
+    // The list is complete again, and the missing record is still reported.
     assert_eq!(json(&env, "ledger list").data()["totals"]["count"], 3);
     assert_eq!(found(&json(&env, "ledger verify -e beams")), ["L032"]);
     assert!(run(&env, "ledger repair").stderr.starts_with("There was nothing to repair."));
@@ -380,7 +379,7 @@ fn annotations_are_kept_beside_the_ledger() {
     assert_eq!(data["annotations"].as_array().unwrap().len(), 2);
     let shown = run(&env, &format!("ledger show {FIRST}")).stdout;
     assert!(shown.contains("Annotations\n2026-04-12T00:00:00Z fail by ada (structural) [units, rounding]\n  kN and kNm\n  are not"), "{shown}");
-    // The record is as it was, and so is what was said before a torn line.
+    // The record is unchanged, and so are the annotations before a torn line.
     assert_eq!(env.read(format!("artefacts/ledger/beams/{FIRST}.json")), record);
     let path = format!("artefacts/feedback/annotations/beams/{FIRST}.jsonl");
     env.write(&path, format!("{}{{\"torn", env.read(&path)));

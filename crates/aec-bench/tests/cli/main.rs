@@ -1,4 +1,4 @@
-//! The command line from outside: the real binary, real files, what it prints and how it exits.
+//! The command line from outside: the real binary and real files; checks output and exit codes.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it should be")]
 
@@ -36,15 +36,15 @@ mod template;
 
 use aec_test::TestEnv;
 
-/// Whoever judges without a room works in directories of this host, which are there once.
+/// A judge without a room works in fixed directories of this host, which two tests cannot share.
 static HOST_PLACES: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
-/// A world of its own.
+/// A separate environment for each test.
 fn world() -> TestEnv {
     TestEnv::new(env!("CARGO_BIN_EXE_aec-bench"))
 }
 
-/// A world with a project without tasks.
+/// A test environment with a project without tasks.
 fn empty_project() -> TestEnv {
     let env = world();
     let run = env.run(["init", "--no-example", "--quiet"]);

@@ -1,4 +1,4 @@
-//! `models check`, and what the files about models do to every command.
+//! `models check`, and how the files about models affect every command.
 
 use aec_test::TestEnv;
 use rustix::process::Signal;
@@ -44,7 +44,7 @@ fn whether_it_answers() {
     let row = run.data()["endpoints"][0].clone();
     assert_eq!((row["answers"].as_bool(), row["model"].as_str()), (Some(true), Some("near")), "{row}");
     assert!(row["elapsed_ms"].is_u64());
-    // A key that is refused, one that is missing, and an address where nobody is.
+    // A key that is refused, a missing key, and an address on which nothing listens.
     env.set("NEAR_KEY", "another-key");
     let refused = env.run(["--json", "models", "check"]);
     assert_eq!(refused.code, Some(1), "{refused:?}");
@@ -120,7 +120,7 @@ fn clients_of_experiments_are_checked() {
     assert!(check.errors().iter().any(|(_, what)| what.contains("no effect")), "{check:?}");
 }
 
-/// A server that speaks TLS with a certificate that only those trust who are told to.
+/// A TLS server whose certificate only clients trust that were configured to.
 #[test]
 fn certificates_are_checked() {
     const SERVE: &str = r#"

@@ -1,4 +1,4 @@
-//! Packages that lie: whatever was changed, left out, added or disguised, nothing of it is used.
+//! Manipulated packages: nothing is used of a package in which something was changed, left out, added or disguised.
 
 use std::io::Write as _;
 
@@ -10,7 +10,7 @@ use crate::dataset_archive::tree;
 use crate::dataset_commands::{json, run};
 use crate::runs_package::{PLAN, package, receiving, record, recorded, store, write_records};
 
-/// Imports bytes that must be refused, checks that nothing came of it, and gives what is said.
+/// Imports bytes that must be refused, checks that nothing was written, and returns the printed error.
 fn refuse(env: &TestEnv, name: &str, bytes: &[u8], ids: &[&str]) -> String {
     env.write("in.tar.zst", bytes);
     let before = tree(env);
@@ -28,10 +28,10 @@ fn refuse(env: &TestEnv, name: &str, bytes: &[u8], ids: &[&str]) -> String {
 
 const ZERO: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
 
-/// A name, a change of a manifest, and the problem that it is.
+/// A name, a change of a manifest, and the id of the resulting problem.
 type Lie = (&'static str, fn(&mut Value), &'static str);
 
-/// The package with another manifest, written as a manifest is.
+/// The package with another manifest, in the manifest's format.
 fn with_manifest(archive: &Archive, change: impl FnOnce(&mut Value)) -> Vec<u8> {
     let mut archive = archive.clone();
     let mut manifest: Value = serde_json::from_slice(&archive.members[0].content).unwrap();
@@ -103,7 +103,7 @@ fn a_signature_can_be_stripped_only_where_nobody_asks_for_one() {
     let import = |flags: &str| json(&other, &format!("runs import in.tar.zst --dry-run {flags}"));
     assert_eq!(import("--expect-key key.pub").errors()[0].0, "L091");
     assert_eq!(import("").data()["key"], json!(null));
-    // The signature of another package, and one whose key was replaced.
+    // The signature of another package, and a signature whose key was replaced.
     let mut lent = Archive::read(&package(&env, "--withhold t2"));
     lent.members.push(signature.clone());
     let said = refuse(&to, "a lent signature", &lent.bytes(), &["L090"]);
@@ -240,7 +240,7 @@ fn a_forger_who_changes_digests_too_is_found_by_chain_and_root() {
         m["counts"]["outcomes"] = json!({"scored": 3, "infra_fault": 1});
     };
     refuse(&to, "a better outcome", &with_manifest(&forged, changed), &["L089"]);
-    // Without any chain, the root tells.
+    // Without any chain, the root reveals it.
     let env = recorded();
     std::fs::remove_dir_all(env.path("artefacts/ledger/exp-1/_run")).unwrap();
     let unchained = Archive::read(&package(&env, ""));
@@ -248,7 +248,7 @@ fn a_forger_who_changes_digests_too_is_found_by_chain_and_root() {
     forged.members[at] = Member::file("records/t2.json", text.as_bytes());
     let said = refuse(&to, "a better outcome without a chain", &with_manifest(&forged, changed), &["L088"]);
     assert!(said.contains("the root is another one"), "{said}");
-    // A record that refers to a content which is not in the package, and a content to which no record refers.
+    // A record that refers to a missing content, and a content to which no record refers.
     let digest = archive.members.last().unwrap().name().replace("contents/", "sha256:");
     let mut fewer = archive.clone();
     fewer.members.pop();

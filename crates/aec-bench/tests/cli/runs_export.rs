@@ -7,7 +7,7 @@ use crate::dataset_archive::tree;
 use crate::dataset_commands::{json, run};
 use crate::runs_package::{EXPERIMENT, record, recorded, store};
 
-/// What is said when the ledger is arranged so that it cannot be packed.
+/// The error for a ledger that was changed so that it cannot be packed.
 fn refused(name: &str, arrange: &dyn Fn(&TestEnv), id: &str) -> String {
     let env = recorded();
     arrange(&env);
@@ -126,7 +126,7 @@ fn a_file_that_exists_stays_unless_forced() {
     assert_eq!(run(&env, "runs export exp -o x.tar.zst --force").code, Some(0), "a beginning is enough");
     assert_eq!(json(&env, "runs export other").errors()[0].0, "L025");
     assert_eq!(json(&env, "runs export ../exp-1").errors()[0].0, "L025");
-    // A record that no chain names is packed, and told.
+    // A record that no chain names is packed and reported.
     env.write(at("t8.json"), record(&store(&env), "t8", 1, "scored", &[]));
     assert_eq!(json(&env, "runs export exp-1 -o y.tar.zst").data()["counts"]["unchained"], 1);
 }

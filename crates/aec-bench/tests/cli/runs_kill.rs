@@ -1,4 +1,4 @@
-//! Killed at any moment, `runs import` leaves all of an experiment or nothing of it, and nothing half.
+//! Killed at any moment, `runs import` leaves all of an experiment or nothing of it.
 
 use std::time::Instant;
 
@@ -29,7 +29,7 @@ fn a_killed_import_leaves_a_consistent_ledger() {
     for round in 0..rounds {
         std::fs::remove_dir_all(env.path("artefacts/ledger")).unwrap();
         std::fs::create_dir(env.path("artefacts/ledger")).unwrap();
-        // Every third time, some of the records are here already.
+        // Every third time, some of the records exist already.
         if round % 3 == 2 {
             for name in &names[..20] {
                 let from = source.path(format!("{EXPERIMENT}/{name}.json"));
@@ -50,7 +50,7 @@ fn a_killed_import_leaves_a_consistent_ledger() {
                 assert!(env.read(&path) == source.read(&path), "round {round}: a whole record");
             }
         }
-        // What is there and not whole would stand in the way.
+        // An incomplete file would block the import.
         assert_eq!(run(&env, "runs import in.tar.zst --dry-run").code, Some(0), "round {round}");
     }
     assert!(made + missing <= rounds);

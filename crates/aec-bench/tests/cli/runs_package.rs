@@ -18,7 +18,7 @@ use crate::empty_project;
 pub(crate) const EXPERIMENT: &str = "artefacts/ledger/exp-1";
 pub(crate) const PLAN: &str = "0000000000000000000000000000000000000000000000000000000000000001";
 
-/// A record of `exp-1` as JSON, whose contents are kept in the ledger.
+/// A record of `exp-1` as JSON, with its contents in the ledger.
 pub(crate) fn record(
     store: &ContentStore,
     trial: &str,
@@ -117,7 +117,7 @@ pub(crate) fn recorded() -> TestEnv {
     env
 }
 
-/// The bytes of the package of such a project, made with further flags.
+/// The bytes of the project's package, made with further flags.
 pub(crate) fn package(env: &TestEnv, flags: &str) -> Vec<u8> {
     let made = run(env, &format!("runs export exp-1 --force -o p.tar.zst {flags}"));
     assert_eq!(made.code, Some(0), "{made:?}");
@@ -196,7 +196,7 @@ fn an_import_can_be_tried_repeated_and_completed() {
     let again = json(&env, "runs import in.tar.zst").data();
     assert_eq!((&again["added"], &again["duplicates"]), (&json!(0), &json!(4)));
     assert_eq!(tree(&env), after);
-    // What was lost comes back, and so does a content that was changed in its place.
+    // A lost content is restored, and so is one that was changed in place.
     let lost = store(&env).path(Digest::of(b"it failed\n"));
     std::fs::remove_file(env.path(format!("{EXPERIMENT}/t1.json"))).unwrap();
     std::fs::remove_file(env.path(format!("{EXPERIMENT}/_run/session-s1.json"))).unwrap();
@@ -254,7 +254,7 @@ fn trials_can_be_withheld_and_the_root_stays() {
     assert!(text.contains("submitted"), "what others share stays");
     let names: Vec<String> = Archive::read(&part).members.iter().map(Member::name).collect();
     assert!(!names.contains(&"records/t2.json".to_owned()));
-    // Every attempt at a trial is kept back, and a beginning that fits one trial is enough.
+    // All attempts at a trial are withheld, and the unique beginning of a trial's id is enough.
     let both = manifest(&package(&env, "--withhold t1 t2"));
     assert_eq!((both["withheld"].as_array().unwrap().len(), &both["root"]), (3, &manifest(&full)["root"]));
 
@@ -386,7 +386,7 @@ fn files_of_attempts_are_made_on_request() {
     assert!(!other.path("jobs/exp-1").exists());
     assert_eq!(json(&other, "runs import in.tar.zst --jobs").data()["jobs"], 4);
     assert_eq!(other.read("jobs/exp-1/t1.2/workspace/output.md"), "42\n");
-    // A record whose files lead out is a record like others, but its files are not made.
+    // A record with paths that lead outside is imported like others, but its files are not written.
     let evil = record(&store(&env), "t4", 1, "scored", &[("../../evil", "x")]);
     write_records(
         &env,

@@ -1,4 +1,4 @@
-//! Servers of the program as tests see them: ready when they say so, gone when they are told to go.
+//! Servers of the program: they are ready when they say so, and they end on a signal.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -8,7 +8,7 @@ use aec_test::TestEnv;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-/// A server that runs, and the first line that it printed.
+/// A running server, and the first line that it printed.
 pub(crate) struct Server {
     child: Child,
     output: BufReader<ChildStdout>,
@@ -24,7 +24,7 @@ impl Server {
         Self { child, output, first_line }
     }
 
-    /// The data of the envelope that says that it is ready.
+    /// The data of the envelope that reports that the server is ready.
     pub(crate) fn data(&mut self) -> Value {
         let envelope: Value = serde_json::from_str(&self.first_line).unwrap_or_else(|_| {
             let mut said = String::new();
@@ -35,7 +35,7 @@ impl Server {
         envelope["data"].clone()
     }
 
-    /// Sends a signal and waits for the end: exit code, the rest of stdout, and stderr.
+    /// Sends a signal and waits for the end. Returns the exit code, the rest of stdout, and stderr.
     pub(crate) fn end(mut self, signal: Signal) -> (Option<i32>, String, String) {
         let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
         kill_process(pid, signal).unwrap();
@@ -48,13 +48,13 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // A test that failed leaves nothing behind.
+        // A failed test must leave no process behind.
         self.child.kill().ok();
         self.child.wait().ok();
     }
 }
 
-/// Posts JSON on a connection of its own: status and body.
+/// Posts JSON on a new connection. Returns status and body.
 pub(crate) fn post(address: &str, path: &str, key: &str, body: &str) -> (u16, String) {
     let address = address.trim_start_matches("http://");
     let mut stream = TcpStream::connect(address).unwrap();

@@ -7,7 +7,7 @@ use crate::empty_project;
 use crate::generate::{contents, is_hidden};
 use crate::template::walk;
 
-/// The file as it is documented.
+/// The file as documented.
 pub(crate) const DOCUMENTED: &str = r#"name = "my-suite"
 seed = 20260524
 
@@ -190,7 +190,7 @@ fn what_cannot_be_had_is_explained() {
         let found = errors(from, to);
         assert!(found.iter().any(|(found, _)| found == id), "{from} -> {to}: {found:?}");
     }
-    // A broken template of the project does not spoil the others.
+    // A broken template of the project does not affect the others.
     env.write("suite.toml", DOCUMENTED);
     env.write("templates/broken/params.toml", "[meta]\n");
     let run = env.run(["--json", "generate", "suite", "--dry-run"]);
@@ -250,7 +250,7 @@ fn a_kill_leaves_no_half_a_suite() {
     let kills = if aec_test::full() { 100 } else { 15 };
     for round in 0..kills {
         let mut child = env.start(["generate", "suite"]);
-        // Spread over the time that a run takes; what is found is right at any of them.
+        // Kills are spread over the duration of a run; the result must be right at any moment.
         std::thread::sleep(std::time::Duration::from_millis(60 * round % 1500));
         child.kill().unwrap();
         child.wait().unwrap();

@@ -22,7 +22,7 @@ fn remove(env: &TestEnv, path: &str) {
     removed.unwrap();
 }
 
-/// Every finding with something that provokes it.
+/// Every finding, and a change that provokes it.
 const FINDINGS: &[(&str, Provoke)] = &[
     ("T001", |env| {
         remove(env, "instruction.md");

@@ -1,4 +1,4 @@
-//! Templates of one's own: every key has an effect or a problem, engines are held, prompts say what was drawn.
+//! User templates: every key has an effect or causes a problem, engines are isolated, prompts state the drawn values.
 
 use aec_test::TestEnv;
 use serde_json::Value;
@@ -21,7 +21,7 @@ pub(crate) fn change(env: &TestEnv, file: &str, from: &str, to: &str) {
     env.write(&path, text.replacen(from, to, 1));
 }
 
-/// The ids and sentences of the problems that a change of `params.toml` makes.
+/// The ids and messages of the problems that a change of `params.toml` causes.
 fn problems_of(from: &str, to: &str) -> Vec<(String, String)> {
     let env = with_template();
     change(&env, "params.toml", from, to);
@@ -30,7 +30,7 @@ fn problems_of(from: &str, to: &str) -> Vec<(String, String)> {
     run.errors()
 }
 
-/// Generates and gives back the task directories.
+/// Generates tasks and returns their directories.
 fn generate(env: &TestEnv, more: &[&str]) -> Vec<std::path::PathBuf> {
     let mut command = vec!["--json", "generate", "task", "beam"];
     if !more.contains(&"--instances") {
@@ -84,10 +84,10 @@ fn prompts_are_as_reviewed() {
     insta::assert_snapshot!("answers_json", read(&tasks[2], "tests/answers.json"));
 }
 
-/// What hides a parameter in the template's hard tier.
+/// What hides a parameter in the hard tier of the template.
 const HIDDEN: &str = "[difficulty.hard.derive]\nelastic_modulus_gpa = { table = \"materials\" }";
 
-/// A change of `params.toml`, the id of the problem that it makes, and a part of what is said.
+/// A change of `params.toml`, the id of the problem that it causes, and a part of the message.
 const MISTAKES: &[(&str, &str, &str, &str)] = &[
     ("name = \"beam\"", "", "P006", "`meta.name` is missing"),
     ("name = \"beam\"", "name = \"be am\"", "P005", "`meta.name`"),
@@ -283,7 +283,7 @@ fn a_faulty_tier_does_not_spoil_the_others() {
 #[test]
 fn parameters_are_drawn_as_their_keys_say() {
     let env = with_template();
-    // A limit for each type, in an archetype and in a tier; both hold.
+    // A limit for each type, in an archetype and in a tier; both apply.
     change(
         &env,
         "params.toml",
@@ -498,7 +498,7 @@ fn engines_cannot_reach_out() {
     );
     change(&env, "engine.py", "    if span_m <= 0", &probe);
     let run = env.run(["generate", "task", "beam"]);
-    // 4 would mean that the host's loopback answered.
+    // Exit code 4 would mean that the host's loopback answered.
     assert_eq!(run.code, Some(0), "{run:?}");
 }
 
@@ -576,7 +576,7 @@ fn a_template_of_the_project_takes_the_place_of_a_built_in_one() {
     let rows = env.run(["--json", "generate", "list-templates", "--filter", "name=voltage-drop"]).data();
     assert_eq!(rows.as_array().unwrap().len(), 1);
     assert!(rows[0]["origin"].is_string());
-    // The same name in another discipline is another template, which must be named in full.
+    // The same name in another discipline is another template, so the full name is required.
     env.write("templates/voltage-drop/params.toml", taken.replace("electrical", "ground"));
     let run = env.run(["--json", "generate", "task", "voltage-drop"]);
     assert_eq!(run.errors()[0].0, "P031", "{run:?}");

@@ -1,4 +1,4 @@
-//! What can go wrong with containers, and what becomes of it: an outcome of a kind, never a reward.
+//! What can go wrong with containers. Each fault gives its own kind of outcome, and never a reward.
 
 use aec_container::{Engine, EngineLimits, TaskImage};
 use aec_test::wait::until;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::runs::{project, write_task};
 use crate::{engine, image};
 
-/// The only fault of an experiment: outcome, boundary, kind and what is said.
+/// The only fault of an experiment: outcome, boundary, kind and message.
 fn fault(run: &aec_test::Run, env: &aec_test::TestEnv, experiment: &str) -> (String, String, String) {
     let listed = env.run(["--json", "ledger", "list", "-e", experiment]).data();
     let id = listed["records"][0]["trial_id"].as_str().unwrap_or_else(|| panic!("{run:?}")).to_owned();
@@ -36,7 +36,7 @@ fn an_engine_without_space_is_a_fault_of_its_own_kind() {
     let Some((mut env, podman)) = project(1) else { return };
     let small = podman.small_service(300);
     env.set("DOCKER_HOST", &small.host);
-    // Once as it is sent, once as a layer, and once while that is kept: not three times beside the image.
+    // The storage would have to hold it three times (as sent, as a layer, while saving that), which does not fit.
     let big: Vec<u8> = (0..16_000_000_u32).flat_map(u32::to_le_bytes).collect();
     std::fs::write(env.path("tasks/civil/channel-0/environment/big.bin"), big).unwrap();
     write_task(&env, "civil/channel-0", "FROM python:3.12-slim\nCOPY big.bin /big.bin\n");
@@ -107,7 +107,7 @@ fn memory_that_runs_out_is_the_agents_own_doing() {
 #[test]
 fn who_fills_the_memory_of_a_room_does_not_escape_the_verdict() {
     let Some((env, _)) = project(1) else { return };
-    // Files that stay are memory that no killed process gives back: in the end the room itself has none left.
+    // Killing processes does not free the memory of files in /tmp, so in the end the room itself runs out of memory.
     let filling = "echo '{}' > output.json; i=0; while [ $i -lt 200 ]; do head -c 4M /dev/zero > /tmp/$i 2>/dev/null || head -c 4M /dev/zero > /home/agent/$i; i=$((i+1)); done";
     let call = serde_json::json!({ "tool_calls": [{ "name": "bash", "arguments": { "command": filling } }] });
     let replies = serde_json::json!({ "replies": [call, call, call, { "text": "done" }] });
@@ -121,7 +121,7 @@ fn who_fills_the_memory_of_a_room_does_not_escape_the_verdict() {
     let (outcome, _, message) = fault(&run, &env, "filled");
     assert!(["scored", "agent_fault"].contains(&outcome.as_str()), "{outcome}: {message}");
     assert_eq!(run.data()["all"]["reward_sum"], 0.0, "{run:?}");
-    // What is handed in takes nothing from the verifier.
+    // A submission does not use up the verifier's memory.
     let heavy = serde_json::json!({ "tool_calls": [{ "name": "bash", "arguments": {
         "command": "head -c 20M /dev/zero > big; echo '{\"flow\": 3.2}' > output.json" } }] });
     env.write("script.json", serde_json::json!({ "replies": [heavy, { "text": "done" }] }).to_string());
@@ -139,7 +139,7 @@ fn a_verifier_that_takes_too_much_memory_is_told_from_one_that_fails() {
     assert_eq!((outcome.as_str(), kind.as_str()), ("verifier_fault", "out_of_memory"), "{message}");
 }
 
-/// `task.toml` with so many seconds for the agent.
+/// Gives the agent this many seconds in `task.toml`.
 fn hurry(env: &aec_test::TestEnv, task: &str, seconds: u32) {
     env.write(
         format!("tasks/{task}/task.toml"),
@@ -158,7 +158,7 @@ fn the_time_in_which_a_room_is_opened_is_not_the_agents() {
     hurry(&env, "civil/slow", 10);
     let run = env.run(["--json", "run", "civil", "--harness", "oracle", "-e", "slow", "--backend", "docker"]);
     assert_eq!((run.code, &run.data()["all"]["reward_sum"]), (Some(0), &1.0.into()), "{run:?}");
-    // Four who share one place wait for one another longer than they may work.
+    // Four agents that share one container slot wait for each other longer than they may work.
     env.write("aec-bench.toml", "[compute.docker]\ncontainers = 1\n");
     write_task(&env, "civil/slow", "FROM python:3.12-slim\n");
     hurry(&env, "civil/slow", 8);
@@ -221,10 +221,10 @@ fn extensions_are_known_names_and_the_local_backend_says_which_it_lacks() {
 #[test]
 fn images_are_removed_but_not_those_that_somebody_uses() {
     let Some((mut env, podman)) = project(1) else { return };
-    // An engine of its own: other tests need their images.
+    // A separate engine, because other tests need their images.
     let own = podman.small_service(4000);
     env.set("DOCKER_HOST", &own.host);
-    // Long, and told from others by its length.
+    // Long, with a length that distinguishes it from others.
     let length = 1_000_000 + std::process::id();
     let command =
         serde_json::json!({ "name": "bash", "arguments": { "command": format!("sleep {length}; true") } });
@@ -253,7 +253,7 @@ fn images_are_removed_but_not_those_that_somebody_uses() {
     });
     let found = engine.leftovers().unwrap();
     assert_eq!((found.containers.len(), found.images.len()), (0, 2), "{found:?}");
-    // What the room was made from loses its name, as long as the room's own is there.
+    // The room's base image loses its name while the room's own image exists.
     assert!(engine.clean(&found).unwrap().images <= 1);
     assert!(engine.leftovers().unwrap().images.iter().any(|name| name.contains("aec-bench/room")));
     assert!(child.try_wait().unwrap().is_none(), "the run goes on");
@@ -297,7 +297,7 @@ fn an_engine_that_goes_away_is_a_fault_that_may_pass() {
     let run = env.run(["runs", "status", "lost"]);
     let (outcome, kind, message) = fault(&run, &env, "lost");
     assert_eq!((outcome.as_str(), kind.as_str()), ("infra_fault", "engine_lost"), "{message}");
-    // It goes on when the engine is back.
+    // The run continues when the engine is back.
     env.write("script.json", r#"{"replies": [{"text": "{\"flow\": 3.2}"}]}"#);
     let again = env.run(["--json", "run", "--resume", "lost", "--rerun", "infra"]);
     assert_eq!(again.code, Some(0), "{again:?}");

@@ -1,5 +1,5 @@
-//! Containers from outside: rooms of a real engine, verdicts in them, whole runs, and what can go wrong. Podman stands
-//! for every engine that speaks Docker's interface.
+//! Containers from outside: rooms of a real engine, verdicts in them, whole runs, and failures. Podman represents every
+//! engine with Docker's interface.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it should be")]
 
@@ -20,7 +20,7 @@ use aec_test::podman::Podman;
 /// The usual instructions of a task's image.
 const DOCKERFILE: &str = "FROM python:3.12-slim\nCOPY notes.txt /workspace/notes.txt\nENV COLOUR=green\n";
 
-/// The engine, or nothing where the test is to be skipped.
+/// The engine, or `None` if the test must be skipped.
 fn engine() -> Option<Engine> {
     aec_sandbox::use_shim(env!("CARGO_BIN_EXE_aec-bench").into());
     Podman::get().map(|podman| Engine::connect(&[podman.host()], EngineLimits::default()).unwrap())
@@ -52,7 +52,7 @@ fn purpose(role: &'static str) -> Purpose {
     Purpose { role, seeded: true, ..Purpose::default() }
 }
 
-/// A room of the usual image.
+/// A room with the usual image.
 fn open() -> Option<ContainerRoom> {
     let engine = engine()?;
     let directory = tempfile::tempdir().unwrap();
@@ -68,7 +68,6 @@ fn sh(room: &mut ContainerRoom, script: &str) -> ExecResult {
     room.exec(&command, &mut |_, _| {}).unwrap()
 }
 
-/// What a script prints.
 fn out(room: &mut ContainerRoom, script: &str) -> String {
     let result = sh(room, script);
     format!("{}{}", result.stdout.text(), result.stderr.text()).trim().to_owned()

@@ -1,4 +1,4 @@
-//! Runs in Modal's sandboxes: the real client, against servers of our own that speak its interface and run commands.
+//! Runs in Modal's sandboxes: the real client, against our own servers that speak its interface and run commands.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -41,7 +41,7 @@ fn the_same_experiment_gives_the_same_verdicts_here_and_in_modals_sandboxes() {
     let found = records(&env, "there");
     assert_eq!(found.len(), 3);
     assert_eq!(found, records(&env, "here"));
-    // An agent that does nothing needs no room; each of the others has one, and every verifier.
+    // An agent that does nothing needs no room; each of the others has one, and so has every verifier.
     let made = servers.sandboxes();
     assert_eq!(made.len(), 5);
     until("the end of every sandbox", || servers.ended().len() == 5);
@@ -49,7 +49,7 @@ fn the_same_experiment_gives_the_same_verdicts_here_and_in_modals_sandboxes() {
         for tag in ["experiment", "trial", "host", "boot", "pid"] {
             assert!(sandbox["tags"][format!("aec-bench-{tag}")].is_string(), "{tag}: {sandbox}");
         }
-        // What is reserved is all that there is.
+        // A sandbox may use no more than it reserves.
         assert_eq!(
             (&sandbox["milli_cpu"], &sandbox["memory_mb"]),
             (&json!([2000, 2000]), &json!([256, 256]))
@@ -102,7 +102,7 @@ fn faults_of_modal_have_kinds() {
     let run = env.run(arguments);
     assert_eq!(run.code, Some(1), "{run:?}");
     assert!(run.stderr.contains("image_build") && !run.stderr.contains("tried again"), "{run:?}");
-    // Without credentials nothing begins, and the doctor says what is missing.
+    // Without credentials nothing starts, and `doctor` reports what is missing.
     env.set("MODAL_TOKEN_SECRET", "");
     let run = env.run(["--json", "run", "civil", "--harness", "oracle", "--backend", "modal"]);
     assert_eq!((run.code, run.errors()[0].0.as_str()), (Some(4), "B022"), "{run:?}");
@@ -111,7 +111,7 @@ fn faults_of_modal_have_kinds() {
     assert!(doctor.stdout.contains("MODAL_TOKEN_SECRET"), "{doctor:?}");
 }
 
-/// What `run --dry-run` says of Modal, in both forms.
+/// The part of `run --dry-run` about Modal, as JSON and as text.
 fn preview(env: &TestEnv, arguments: &[&str]) -> (Value, String) {
     let arguments = || ["run"].iter().chain(arguments).copied().chain(["--backend", "modal", "--dry-run"]);
     let data = env.run(["--json"].into_iter().chain(arguments())).data();
@@ -122,7 +122,7 @@ fn preview(env: &TestEnv, arguments: &[&str]) -> (Value, String) {
     (data["modal"].clone(), about[..end].join("\n"))
 }
 
-/// Nothing that costs anything, or that somebody would have to remove.
+/// Checks that nothing was created that costs money or would have to be removed.
 fn assert_nothing_was_made(servers: &ModalServers) {
     for rpc in ["AppGetOrCreate", "ImageGetOrCreate", "MountGetOrCreate", "SandboxCreateV2", "SandboxCreate"]
     {
@@ -134,7 +134,7 @@ fn assert_nothing_was_made(servers: &ModalServers) {
 fn a_dry_run_tells_what_would_be_created_and_what_it_can_cost() {
     let Some(servers) = ModalServers::start() else { return };
     let env = project(&servers, 2);
-    // Another image, a network and less time for one of the tasks; the image of the other is the same again.
+    // One task has another image, a network and less time; the other task's image is the same again.
     write_task(&env, "civil/open", "FROM python:3.12-slim\nRUN true\n");
     let task = env.read("tasks/civil/open/task.toml");
     let task = task.replace("allow_internet = false", "allow_internet = true").replace("= 120", "= 30");
@@ -144,7 +144,7 @@ fn a_dry_run_tells_what_would_be_created_and_what_it_can_cost() {
     insta::assert_json_snapshot!("modal_preview_json", data);
     assert_nothing_was_made(&servers);
     assert!(servers.calls("WorkspaceBillingRates") > 0);
-    // Submissions that are kept without scoring need no verifier.
+    // Submissions that are not scored need no verifier.
     let (data, _) = preview(&env, &["civil/channel-0", "--harness", "oracle", "-n", "3", "--no-verify"]);
     assert_eq!((&data["sandboxes"], &data["kinds"][0]["role"]), (&3.into(), &"agent".into()), "{data}");
     let (data, text) = preview(&env, &["civil/channel-0", "--harness", "nop", "--no-verify"]);
@@ -160,7 +160,7 @@ fn a_dry_run_tells_what_would_be_created_and_what_it_can_cost() {
 fn a_dry_run_needs_neither_a_token_nor_rates() {
     let mut env = TestEnv::new(env!("CARGO_BIN_EXE_aec-bench"));
     fill(&env, 1);
-    // The standard verifier is judged here.
+    // The standard verifier is judged on this machine.
     env.write("tasks/civil/channel-0/tests/verify.py", STANDARD_VERIFY_PY);
     env.write("tasks/civil/channel-0/tests/answers.json", "{}");
     let example = ["civil", "--harness", "oracle"];
@@ -187,7 +187,7 @@ fn a_dry_run_needs_neither_a_token_nor_rates() {
     let ceiling = (cores * kind["seconds"].as_u64().unwrap() * 1_000_000).div_ceil(3600);
     assert_eq!(data["cost_ceiling"], ceiling, "{data}");
     assert!(text.contains("as the settings say"), "{text}");
-    // Modal that does not tell is as good as none.
+    // If Modal does not report its rates, the settings apply.
     let Some(servers) = ModalServers::start() else { return };
     let path = std::env::var("PATH").unwrap();
     for (name, value) in [
@@ -203,7 +203,10 @@ fn a_dry_run_needs_neither_a_token_nor_rates() {
     env.write("aec-bench.toml", file);
     let (data, text) = preview(&env, &example);
     assert_eq!(data["rates"], Value::Null);
-    assert!(text.contains("Modal does not tell its rates") && text.contains("does not see rates"), "{text}");
+    assert!(
+        text.contains("Modal does not report its rates") && text.contains("does not see rates"),
+        "{text}"
+    );
     assert_nothing_was_made(&servers);
 }
 
@@ -224,13 +227,13 @@ fn without_a_token_no_python_is_started() {
     }
     env.set("MODAL_TOKEN_ID", "ak-test");
     env.set("MODAL_TOKEN_SECRET", "as-canary-value");
-    // It has no client, so there is nobody to ask.
+    // There is no client here, so Modal is not contacted.
     let cleaned = env.run(["--json", "runs", "clean"]);
     assert_eq!(cleaned.data()["sandboxes"], 0, "{cleaned:?}");
     assert!(mark.exists());
 }
 
-/// The bridges of a run: its children that are interpreters.
+/// The bridge processes of a run: its children that are interpreters.
 fn bridges(run: u32) -> Vec<Pid> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
@@ -253,7 +256,7 @@ fn bridges(run: u32) -> Vec<Pid> {
 fn a_sandbox_whose_bridge_was_killed_is_found_and_ended_and_others_stay() {
     let Some(servers) = ModalServers::start() else { return };
     let env = project(&servers, 2);
-    // A run that is under way keeps its own ledger to itself.
+    // A run in progress locks its own ledger.
     let other = project(&servers, 0);
     let clean = |more: &[&str]| {
         let arguments = ["--json", "runs", "clean"].iter().chain(more).copied();
@@ -276,8 +279,8 @@ fn a_sandbox_whose_bridge_was_killed_is_found_and_ended_and_others_stay() {
     let run = Pid::from_child(&child);
     // Each room has one process, which runs the commands.
     until("two rooms are open", || servers.calls("TaskExecStart") == 2);
-    assert_eq!(clean(&[]), 0, "both have somebody who keeps them");
-    // Nobody hears that the bridge is gone, so nobody opens another room.
+    assert_eq!(clean(&[]), 0, "both belong to a live run");
+    // The run is paused, so it does not notice that the bridge is gone and opens no other room.
     kill_process(run, Signal::STOP).unwrap();
     let keepers = bridges(child.id());
     assert_eq!(keepers.len(), 2);
@@ -293,7 +296,7 @@ fn a_sandbox_whose_bridge_was_killed_is_found_and_ended_and_others_stay() {
     assert_eq!(left.len(), 1, "every sandbox says who keeps it");
     let own = servers.sandboxes()[0]["tags"].clone();
     for (tag, value) in [("host", "elsewhere".into()), ("boot", "another".into()), ("pid", Value::Null)] {
-        // Nobody has this number here, which says nothing about other machines.
+        // No process here has this number, which says nothing about other machines.
         let mut tags = json!({ "aec-bench-pid": "4194305" });
         for name in ["host", "boot"] {
             tags[format!("aec-bench-{name}")] = own[format!("aec-bench-{name}")].clone();
@@ -304,10 +307,10 @@ fn a_sandbox_whose_bridge_was_killed_is_found_and_ended_and_others_stay() {
     assert_eq!(clean(&["--dry-run"]), 1);
     assert!(servers.ended().is_empty());
     let cleaned = other.run(["runs", "clean"]);
-    assert!(cleaned.stdout.contains("Ended 1 sandbox at Modal that nobody keeps"), "{cleaned:?}");
+    assert!(cleaned.stdout.contains("Ended 1 sandbox at Modal whose run has ended"), "{cleaned:?}");
     assert_eq!(servers.ended(), left.iter().filter_map(Value::as_str).collect::<Vec<_>>());
-    assert_eq!(clean(&[]), 0, "the other one has somebody who keeps it");
-    // A run that is gone takes along what its bridges keep.
+    assert_eq!(clean(&[]), 0, "the other one belongs to a live run");
+    // When a run is killed, its bridges end and so do their sandboxes.
     kill_process(run, Signal::KILL).unwrap();
     child.wait().unwrap();
     until("the last sandbox is ended", || servers.ended().len() == 2);
@@ -319,7 +322,7 @@ fn a_sandbox_whose_bridge_was_killed_is_found_and_ended_and_others_stay() {
 fn what_cannot_be_looked_for_at_modal_is_said_and_keeps_nothing_else_from_being_cleaned() {
     let Some(servers) = ModalServers::start() else { return };
     let mut env = project(&servers, 0);
-    // A token that may not look.
+    // A token without permission to read.
     env.set("MODAL_TOKEN_ID", "ak-poor");
     let cleaned = env.run(["--json", "runs", "clean"]);
     assert_eq!((cleaned.code, cleaned.errors()[0].0.as_str()), (Some(1), "B023"), "{cleaned:?}");

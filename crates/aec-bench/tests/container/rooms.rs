@@ -1,4 +1,4 @@
-//! What commands in a container can and cannot do, and what the opener can.
+//! What commands in a container can and cannot do, and what the process that opened it can do.
 
 use std::io::{Read as _, Write as _};
 use std::path::Path;
@@ -47,7 +47,7 @@ fn commands_are_nobody_and_see_the_image_and_nothing_of_the_host() {
         out(&mut room, "touch /workspace/mine /tmp/mine /home/agent/mine /logs/mine && echo done"),
         "done"
     );
-    // An ordinary program works, and the room goes on after all that.
+    // An ordinary program works, and the room still works after all that.
     assert_eq!(out(&mut room, "python3 -c 'import json; print(json.dumps({\"a\": 40 + 2}))'"), "{\"a\": 42}");
 }
 
@@ -65,7 +65,7 @@ fn an_image_has_no_word_in_the_places_of_a_room() {
         out(&mut room, "mkdir /logs/verifier && echo 0 > /logs/verifier/reward.txt && echo mine"),
         "mine"
     );
-    // Nor does it give commands a place without bounds.
+    // Nor does it give commands unlimited space.
     assert_eq!(out(&mut room, "cat /data/given"), "given");
     for unbounded in ["/data", "/var/tmp"] {
         let script = format!("head -c 100M /dev/zero > {unbounded}/big");
@@ -84,9 +84,9 @@ fn what_a_task_is_when_it_is_first_asked_for_is_what_it_stays() {
     assert_eq!(out(&mut open().unwrap(), "echo $WHICH"), "one");
     image(directory.path(), &stamp("two"));
     assert_eq!(out(&mut open().unwrap(), "echo $WHICH"), "one");
-    // What has to be made again cannot be made from something else.
+    // An image that must be built again cannot be built from something else.
     let name = engine.image(&before).unwrap();
-    // The engine is still busy with the end of the containers.
+    // The engine is still ending the containers.
     until("the end of the image", || {
         Podman::get().unwrap().run(&["rmi", "-f", &name]).unwrap().status.success()
     });
@@ -120,11 +120,11 @@ fn commands_have_streams_deadlines_and_ends_of_their_own() {
     let result = room.exec(&slow, &mut |_, _| {}).unwrap();
     assert_eq!((result.exit, result.stdout.text()), (Exit::Deadline, "begun\n".to_owned()));
     assert!(begun.elapsed() < Duration::from_secs(30));
-    // Output without end is cut, and does not fill anybody's memory.
+    // Endless output is cut, and does not fill any memory.
     let mut endless = ExecSpec::new(["sh", "-c", "yes"]);
     endless.deadline = Duration::from_millis(700);
     assert_eq!(room.exec(&endless, &mut |_, _| {}).unwrap().exit, Exit::Deadline);
-    // What a command leaves running does not hold it up.
+    // Background processes of a command do not delay its end.
     let begun = Instant::now();
     assert_eq!(out(&mut room, "sleep 60 & echo left"), "left");
     assert!(begun.elapsed() < Duration::from_secs(30));
@@ -164,14 +164,14 @@ fn files_go_in_and_out_and_links_lead_nowhere() {
     let odd = listed.iter().find(|entry| entry.size == 1).unwrap();
     assert_eq!(workspace.read(&odd.path, 10).unwrap(), b"\xff", "names need not be text");
     assert!(workspace.list(WalkLimits { entries: 2, depth: 16 }).is_err());
-    // Sealed directories are the opener's alone.
+    // Only the process that opened the room can access sealed directories.
     room.directory("/tests").unwrap().write(Path::new("verify.py"), b"judge", false).unwrap();
     room.seal().unwrap();
     assert_eq!(
         out(&mut room, "cat /tests/verify.py; rm -f /tests/verify.py 2>/dev/null || echo kept"),
         "judgekept"
     );
-    // Frozen: nothing runs, everything can be read.
+    // Frozen: nothing runs, but everything can be read.
     out(&mut room, "(while :; do date >> alive; done) & until [ -s alive ]; do :; done");
     room.freeze().unwrap();
     let alive = room.directory("/workspace").unwrap().read(Path::new("alive"), 10_000_000).unwrap();
@@ -240,7 +240,7 @@ fn engines_are_told_the_limits_and_whose_container_it_is() {
             (&labels["org.aec-bench.experiment"], &labels["org.aec-bench.role"]),
             (&"told".into(), &"agent".into())
         );
-        // Without a network there is nothing but the loopback.
+        // Without a network there is only the loopback interface.
         let devices = out(&mut room, "tail -n +3 /proc/net/dev | cut -d: -f1 | tr -d ' ' | sort");
         assert_eq!(devices == "lo", !network, "{devices}");
         drop(room);

@@ -1,4 +1,4 @@
-//! Whole runs in containers: equal to runs on this machine, many at once, and nothing left behind.
+//! Whole runs in containers: the same results as on this machine, many at once, and nothing left behind.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
@@ -8,7 +8,7 @@ use aec_test::podman::Podman;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-/// On every container that runs make.
+/// The label of every container that runs create.
 const LABEL: &str = "org.aec-bench=room";
 
 const VERIFY: &str = r#"import json, math, pathlib
@@ -25,14 +25,14 @@ agents:
   - { name: loop, harness: tool_loop, model: "offline/scripted:script.json" }
 "#;
 
-/// The model looks around, computes with the image's own Python, and hands in.
+/// The model looks around, computes with the image's own Python, and submits.
 const SCRIPT: &str = r#"{"replies": [
   {"tool_calls": [{"name": "bash", "arguments": {"command": "cat survey.csv notes.txt; echo $COLOUR"}}]},
   {"tool_calls": [{"name": "bash", "arguments": {"command": "python3 -c 'import json; json.dump({\"flow\": 3.2, \"depth\": 9}, open(\"/workspace/output.json\", \"w\"))'"}}]},
   {"text": "done"}
 ]}"#;
 
-/// A project whose tasks have verifiers of their own, so that nothing is judged without a room.
+/// A project whose tasks have their own verifiers, so that nothing is judged without a room.
 pub(crate) fn project(tasks: usize) -> Option<(TestEnv, &'static Podman)> {
     let podman = Podman::get()?;
     let mut env = TestEnv::new(env!("CARGO_BIN_EXE_aec-bench"));
@@ -41,7 +41,7 @@ pub(crate) fn project(tasks: usize) -> Option<(TestEnv, &'static Podman)> {
     Some((env, podman))
 }
 
-/// Makes a world a project with tasks and an experiment.
+/// Turns a test environment into a project with tasks and an experiment.
 pub(crate) fn fill(env: &TestEnv, tasks: usize) {
     assert_eq!(env.run(["init", "--no-example", "--quiet"]).code, Some(0));
     for number in 0..tasks {
@@ -73,7 +73,7 @@ pub(crate) fn write_task(env: &TestEnv, id: &str, dockerfile: &str) {
     }
 }
 
-/// Records of an experiment by agent, task and repetition, without what depends on time and place.
+/// Records of an experiment by agent, task and repetition, without fields that depend on time and place.
 pub(crate) fn records(env: &TestEnv, experiment: &str) -> BTreeMap<String, Value> {
     let listed = env.run(["--json", "ledger", "list", "-e", experiment, "--limit", "1000"]).data();
     let rows = listed["records"].as_array().unwrap().clone();
@@ -100,14 +100,14 @@ fn the_same_experiment_gives_the_same_verdicts_here_and_in_containers() {
     for reward in [1.0, 0.5, 0.0] {
         assert_eq!(rewards.iter().filter(|found| found.as_f64() == Some(reward)).count(), 4, "{found:?}");
     }
-    // Records say where and in what.
+    // Records name the backend and the image.
     let trial = env.run(["--json", "ledger", "list", "-e", "there", "--agent", "loop"]).data();
     let id = trial["records"][0]["trial_id"].as_str().unwrap().to_owned();
     let record = env.run(["--json", "ledger", "show", &id]).data();
     let text = record.to_string();
     assert!(text.contains("\"container\"") && text.contains("podman"), "{record:#}");
     podman.until_none("org.aec-bench.experiment=there");
-    // A saved submission is judged again by rooms of this machine, with the same result.
+    // Rooms of this machine judge a saved submission again, with the same result.
     let verified = env.run(["ledger", "verify"]);
     assert_eq!(verified.code, Some(0), "{verified:?}");
 }
@@ -145,7 +145,7 @@ fn a_killed_run_leaves_no_container_and_goes_on() {
     let arguments = ["run", "-c", "experiment.yaml", "-e", "killed", "--backend", "docker", "--verbose"];
     let mut child = env.start_piped(arguments);
     let stderr = BufReader::new(child.stderr.take().unwrap());
-    // Agents that sleep are at work when the others have ended: two of three agents on three tasks.
+    // Sleeping agents still work when the others have ended: two of three agents on three tasks.
     let mut ended = 0;
     for line in stderr.lines() {
         ended = line
@@ -160,7 +160,7 @@ fn a_killed_run_leaves_no_container_and_goes_on() {
     }
     kill_process(Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap(), Signal::KILL).unwrap();
     child.wait().unwrap();
-    // The engine takes away what ended because its opener is gone.
+    // The engine removes containers that ended because the process that opened them is gone.
     podman.until_none_started("org.aec-bench.experiment=killed");
     env.write("script.json", SCRIPT);
     let again = env.run([
@@ -186,7 +186,7 @@ fn leftovers_are_found_by_their_labels_and_removed() {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
     let processes = std::os::unix::fs::MetadataExt::ino(&std::fs::metadata("/proc/self/ns/pid").unwrap());
     let boot = format!("org.aec-bench.boot={}.{processes}", boot.trim());
-    // Rooms that other tests open have the number of this process.
+    // Rooms that other tests open carry the number of this process.
     let mut other = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
     let (gone, alive) = ("org.aec-bench.pid=4194304".to_owned(), format!("org.aec-bench.pid={}", other.id()));
     for pid in [&gone, &alive] {
@@ -196,7 +196,7 @@ fn leftovers_are_found_by_their_labels_and_removed() {
         let made = podman.run(&made).unwrap();
         assert!(made.status.success(), "{made:?}");
     }
-    // Other tests kill runs of theirs, so there may be more.
+    // Other tests kill their runs, so there may be more.
     let looked = env.run(["--json", "runs", "clean", "--dry-run"]).data();
     assert!(looked["containers"].as_u64() >= Some(1) && looked["images"] == 0, "{looked}");
     assert_eq!(podman.containers(&gone).len(), 1, "nothing is removed yet");

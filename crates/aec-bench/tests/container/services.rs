@@ -1,4 +1,4 @@
-//! Services of tasks: containers beside the room, reached by name over the lines, new for every room, and gone with it.
+//! Services of tasks: containers beside the room, reached by name, new for every room, and removed with it.
 
 use std::time::{Duration, Instant};
 
@@ -8,8 +8,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::runs::{project, records};
 
-/// A simulator with a state: `GET /level` tells it, `POST /level` changes it, `GET /big` sends much, `POST /sum` adds up
-/// what it is sent, `GET /seed` asks the other service.
+/// A simulator with a state: `GET /level` returns it, `POST /level` changes it, `GET /big` sends much data, `POST /sum`
+/// adds up what it receives, `GET /seed` asks the other service.
 const PLANT: &str = r#"import hashlib, http.server, os, pathlib, socket, urllib.request
 level = os.environ["LEVEL"]
 class Plant(http.server.BaseHTTPRequestHandler):
@@ -31,7 +31,7 @@ class Plant(http.server.BaseHTTPRequestHandler):
 http.server.ThreadingHTTPServer(("0.0.0.0", 8080), Plant).serve_forever()
 "#;
 
-/// Says what it was given to whoever connects; it is healthy when its seeds have come.
+/// Sends its input to every client; it is healthy once its seeds have arrived.
 const STORE: &str = r#"import pathlib, socket, time
 listener = socket.create_server(("127.0.0.1", 80))
 pathlib.Path("/tmp/ready").touch()
@@ -63,7 +63,7 @@ const COMPOSE: &str = r#"services:
     healthcheck: { test: "test -f /tmp/ready", interval: 100ms, retries: 600 }
 "#;
 
-/// The verifier asks a plant of its own.
+/// The verifier asks its own plant.
 const VERIFY: &str = r#"import json, pathlib, urllib.request
 answer = json.loads(pathlib.Path("/workspace/output.json").read_text()) if pathlib.Path("/workspace/output.json").exists() else {}
 level = urllib.request.urlopen("http://plant:8080/level").read().decode()
@@ -71,7 +71,7 @@ assert level == "1.5", level
 pathlib.Path("/logs/verifier/reward.json").write_text(json.dumps({"reward": float(answer.get("level") == level)}))
 "#;
 
-/// Reads the level, changes the plant's state, and hands in what it was.
+/// Reads the level, changes the plant's state, and submits the level.
 const SCRIPT: &str = r#"{"replies": [
   {"tool_calls": [{"name": "bash", "arguments": {"command": "python3 -c 'import json, os, urllib.request as u; p = os.environ[\"PLANT\"]; l = u.urlopen(p + \"/level\").read().decode(); u.urlopen(p + \"/level\", data=b\"9\"); json.dump({\"level\": l, \"then\": u.urlopen(p + \"/level\").read().decode(), \"seed\": u.urlopen(p + \"/seed\").read().decode(), \"who\": u.urlopen(p + \"/who\").read().decode()}, open(\"output.json\", \"w\"))'; cat output.json; ls -R; cat /proc/net/dev | wc -l"}}]},
   {"text": "done"}
@@ -97,7 +97,7 @@ fn give_services(env: &TestEnv, task: &str, compose: &str) {
 
 fn with_services() -> Option<(TestEnv, &'static Podman)> {
     let (env, podman) = project(1)?;
-    // Whatever the task's image takes, it is not given what is the services' own.
+    // Whatever files the task's image copies, it does not get those of the services.
     env.write(
         "tasks/civil/channel-0/environment/Dockerfile",
         "FROM python:3.12-slim\nCOPY . /workspace/\nENV COLOUR=green\n",
@@ -107,7 +107,7 @@ fn with_services() -> Option<(TestEnv, &'static Podman)> {
     Some((env, podman))
 }
 
-/// What the tools of an experiment's first looping agent said.
+/// The tool results of an experiment's first looping agent.
 fn tool_result(env: &TestEnv, experiment: &str) -> String {
     let listed = env.run(["--json", "ledger", "list", "-e", experiment, "--agent", "loop"]).data();
     let id = listed["records"][0]["trial_id"].as_str().unwrap();
@@ -129,7 +129,7 @@ fn services_are_reached_by_name_and_are_new_for_every_room() {
         assert_eq!(value[1].as_f64(), Some(reward), "{key}: {found:#?}");
     }
     podman.until_none("org.aec-bench.experiment=served");
-    // What the agent saw: its own change of the state, a service behind the service, no file of theirs, no network.
+    // The agent saw its own change of the state and a service behind the service, but no file of theirs and no network.
     let seen = tool_result(&env, "served");
     for wanted in ["seed 7", "1234 /srv pumps = 3", r#"\"then\": \"9\""#, "survey.csv", "\\n3\\n"] {
         assert!(seen.contains(wanted), "{wanted}: {seen}");
@@ -166,7 +166,7 @@ fn a_service_that_does_not_work_is_a_fault_of_its_own_kind() {
         ("expose: [1]\n    command: [no-such-program]", vec!["the service db ended with code 127"]),
         ("expose: [1]\n    command: [\"true\"]", vec!["the service db ended with code 0"]),
         ("user: nobody-there", vec![]),
-        // Nobody said that it would listen; that it is gone when the agent begins is seen all the same.
+        // It declared no port; that it has ended when the agent begins is noticed all the same.
         ("command: [no-such-program]", vec!["the service db ended with code 127"]),
         ("command: [sh, -c, \"exit 3\"]", vec!["the service db ended with code 3"]),
     ]
@@ -190,8 +190,8 @@ fn a_service_that_does_not_work_is_a_fault_of_its_own_kind() {
     }
 }
 
-/// Looks for the line to the opener, then tells what came of it; the second one asks the first, which takes its time and
-/// listens on an address of its own.
+/// Looks for the connection to the opener and reports the result. The second service asks the first, which is slow and
+/// listens on its own address.
 const CURIOUS: &str = r#"import os, socket, sys, time
 def tried(path):
     try:
@@ -254,7 +254,7 @@ fn a_killed_run_leaves_no_service() {
     let mut child = env.start_piped(["run", "-c", "experiment.yaml", "-e", "ended", "--backend", "docker"]);
     let label = "org.aec-bench.experiment=ended";
     let begun = Instant::now();
-    // The room comes last.
+    // The room is opened last.
     while podman.containers("org.aec-bench.role=agent").is_empty() || podman.containers(label).len() < 4 {
         assert!(begun.elapsed() < Duration::from_mins(2), "no container begins");
         assert!(child.try_wait().unwrap().is_none(), "the run is over");

@@ -1,4 +1,4 @@
-//! Verdicts by verifiers in containers: the same as in rooms of this machine, and cheaters get nothing.
+//! Verdicts by verifiers in containers: the same as in rooms of this machine, and cheaters earn nothing.
 
 use std::path::Path;
 

@@ -1,6 +1,6 @@
-//! Every way to run an agent gives the same answer: a table of scripted behaviours goes through `run`, the native lane, the
-//! exported package under two generations of `verifiers`, and an import of the package's results. Where they cannot agree,
-//! the table says so, and `docs/judge.md` says why.
+//! Every way to run an agent gives the same answer: a table of scripted behaviours goes through `run`, the native
+//! executor, the exported package under two generations of `verifiers`, and an import of the package's results. Where
+//! they cannot agree, the table says so, and `docs/judge.md` explains why.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,10 +21,10 @@ use crate::world::ok;
 const RIGHT: &str = r#"{"flow_m3_s": 3.217, "depth_m": 1.254}"#;
 const WRONG: &str = r#"{"flow_m3_s": 1, "depth_m": 1}"#;
 const HALF: &str = r#"{"flow_m3_s": 3.217, "depth_m": 0}"#;
-/// What the tasks with a given output begin with.
+/// The initial content of the output file in tasks that provide one.
 const GIVEN: &str = r#"{"flow_m3_s": 0, "depth_m": 0}"#;
 const SECRET: &str = "sk-canary-7f3a9c51d2";
-/// Turns that an agent has in every door.
+/// Turns that an agent has in every way of running it.
 const TURNS: u32 = 4;
 
 const TASK: &str = "version = \"1.0\"\n\n[metadata]\ndifficulty = \"easy\"\nvisibility = \"public\"\n\n\
@@ -35,17 +35,17 @@ const ANSWERS: &str = r#"{"version": 1, "output": "output.json", "fields": {
   "depth_m": {"type": "number", "value": 1.254, "rel_tol": 0.001}
 }}"#;
 
-/// What a model does, and what must become of it.
+/// What a model does, and the expected result.
 #[derive(Debug, Deserialize)]
 struct Behaviour {
     name: String,
     replies: Vec<ScriptedReply>,
-    /// Whether the task gives the output file.
+    /// Whether the task provides the output file.
     #[serde(default)]
     given: bool,
     #[serde(flatten)]
     expected: Expected,
-    /// What becomes of it in doors that cannot agree.
+    /// The expected result in ways that cannot agree.
     #[serde(default)]
     unless: BTreeMap<String, Expected>,
 }
@@ -53,24 +53,23 @@ struct Behaviour {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 struct Expected {
     outcome: String,
-    /// Only of what is scored.
+    /// Present only for scored results.
     #[serde(default)]
     reward: Option<f64>,
     #[serde(default)]
     source: Option<String>,
 }
 
-/// The table.
 fn behaviours() -> Vec<Behaviour> {
     read(include_str!("doors.json"))
 }
 
-/// What agents do whose time is up before their calls are.
+/// Behaviours of agents that run out of time before they run out of turns.
 fn late() -> Vec<Behaviour> {
     read(include_str!("late.json"))
 }
 
-/// Reads a table; words in capitals stand for texts.
+/// Reads a table, and replaces words in capitals by texts.
 fn read(table: &str) -> Vec<Behaviour> {
     let words = [("RIGHT", RIGHT), ("WRONG", WRONG), ("HALF", HALF), ("GIVEN", GIVEN), ("SECRET", SECRET)];
     let mut text = table.to_owned();
@@ -80,7 +79,7 @@ fn read(table: &str) -> Vec<Behaviour> {
     serde_json::from_str(&text).unwrap()
 }
 
-/// A project with a task for each behaviour, and a model that behaves so.
+/// A project with a task for each behaviour, and a model that plays the behaviours.
 struct World {
     env: TestEnv,
     _server: TestServer,
@@ -89,7 +88,7 @@ struct World {
 }
 
 impl World {
-    /// With agents that have so many seconds.
+    /// Gives each agent this many seconds.
     fn new(behaviours: Vec<Behaviour>, seconds: u32) -> Self {
         let mut env = TestEnv::new(env!("CARGO_BIN_EXE_aec-bench"));
         ok(&env, "init --quiet --no-example");
@@ -121,7 +120,7 @@ impl World {
         run.envelope()
     }
 
-    /// What became of each behaviour by the records of an experiment.
+    /// The result of each behaviour, from the records of an experiment.
     fn recorded(&self, experiment: &str) -> BTreeMap<String, Expected> {
         let directory = self.env.path("artefacts/ledger").join(experiment);
         let names = aec_test::files::names_in(&directory).into_iter();
@@ -140,7 +139,7 @@ impl World {
         names.map(read).map(told).collect()
     }
 
-    /// What became of each behaviour by the rows of a directory.
+    /// The result of each behaviour, from the rows in a directory.
     fn in_rows(&self, directory: &Path) -> BTreeMap<String, Expected> {
         let rows = crate::world::rows(directory);
         rows.iter()
@@ -170,14 +169,14 @@ impl World {
             .collect()
     }
 
-    /// Holds what became of behaviours against the table.
-    fn check(&self, door: &str, found: &BTreeMap<String, Expected>) {
+    /// Compares the results of the behaviours with the table.
+    fn check(&self, way: &str, found: &BTreeMap<String, Expected>) {
         let wrong: Vec<String> = self
             .behaviours
             .iter()
             .enumerate()
             .filter_map(|(number, behaviour)| {
-                let expected = behaviour.unless.get(door).unwrap_or(&behaviour.expected);
+                let expected = behaviour.unless.get(way).unwrap_or(&behaviour.expected);
                 let found = found.get(&task_name(number));
                 (found != Some(expected))
                     .then(|| format!("{}: {found:?} instead of {expected:?}", behaviour.name))
@@ -185,7 +184,7 @@ impl World {
             .collect();
         assert!(
             wrong.is_empty(),
-            "{door}, {} of {}:\n{}",
+            "{way}, {} of {}:\n{}",
             wrong.len(),
             self.behaviours.len(),
             wrong.join("\n")
@@ -208,7 +207,7 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
-        // The server ends inside its runtime.
+        // The server must be dropped inside its runtime.
         let _entered = self.runtime.enter();
     }
 }
@@ -254,22 +253,22 @@ fn check_run(world: &World) {
     world.check("run", &world.recorded("x"));
 }
 
-/// Evaluates the exported package and imports what came of it, with more words for the evaluation.
-fn check_evaluation(world: &World, door: &str, imported: &str, words: &[&str]) {
+/// Evaluates the exported package with these further arguments, and imports the results.
+fn check_evaluation(world: &World, way: &str, imported: &str, words: &[&str]) {
     world.export();
     let turns = json!({"max_turns": TURNS, "split": "all"}).to_string();
-    let all = ["eval", "run", "doors", "-n", "-1", "-r", "1", "-s", "-o", door, "-a", &turns];
+    let all = ["eval", "run", "doors", "-n", "-1", "-r", "1", "-s", "-o", way, "-a", &turns];
     world.json(&[all.as_slice(), words].concat());
-    let saved = world.saved(door);
-    world.check(door, &world.in_rows(&saved));
+    let saved = world.saved(way);
+    world.check(way, &world.in_rows(&saved));
     world.json(&["import", saved.to_str().unwrap(), "-e", "imported"]);
     world.check(imported, &world.recorded("imported"));
 }
 
-fn check_package(version: &str, door: &str, world: impl FnOnce() -> World) {
+fn check_package(version: &str, way: &str, world: impl FnOnce() -> World) {
     let Some(python) = with_verifiers(version) else { return };
     let python = ["--python", python.to_str().unwrap()];
-    check_evaluation(&world(), door, &format!("import of {door}"), &python);
+    check_evaluation(&world(), way, &format!("import of {way}"), &python);
 }
 
 #[test]
@@ -296,7 +295,7 @@ fn the_package_under_verifiers_0_4_0_does_as_the_table_says() {
 fn calls_after_the_agents_time_are_refused_in_every_door() {
     check_run(&World::new(late(), 3));
     check_evaluation(&World::new(late(), 3), "native", "import", &[]);
-    // The library starts a process for tools in the agent's time.
+    // The library starts a process for tools within the agent's time, so it gets more seconds.
     check_package("0.1.14", "v0", || World::new(late(), 6));
     check_package("0.4.0", "v1", || World::new(late(), 15));
 }

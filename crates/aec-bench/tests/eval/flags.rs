@@ -1,4 +1,4 @@
-//! What each flag changes, seen in requests, rows and metadata.
+//! The effect of each flag on requests, rows and metadata.
 
 use std::time::Duration;
 
@@ -233,7 +233,7 @@ fn recordings_replace_the_model() {
     let first = world.eval("eval run my-env -n 3 -r 2 --record tape");
     let before = world.requests().len();
     let again = world.eval("eval run my-env -n 3 -r 2 --replay tape");
-    assert_eq!(world.requests().len(), before, "nobody was asked");
+    assert_eq!(world.requests().len(), before, "no model was called");
     assert_eq!((&first["reward"], &first["metrics"]), (&again["reward"], &again["metrics"]));
     let run = world.run("eval run my-env -n 5 -r 2 --replay tape");
     assert_eq!(run.code, Some(4), "what is not on the tape is not made up: {run:?}");
@@ -261,7 +261,7 @@ fn a_monitor_hears_of_progress_and_slows_nothing() {
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
             let mut line = String::new();
-            // A call under way is given up for the last one, so not everybody who connects says something or listens.
+            // The last beat interrupts a beat under way, so not every client sends a whole request.
             if std::io::BufRead::read_line(&mut std::io::BufReader::new(&stream), &mut line)
                 .is_ok_and(|read| read > 0)
             {
@@ -273,7 +273,7 @@ fn a_monitor_hears_of_progress_and_slows_nothing() {
     });
     world.eval(&format!("eval run my-env -n 2 -r 2 --heartbeat-url http://{address}/ping/abc123"));
     assert!(heard.recv_timeout(Duration::from_mins(1)).unwrap().starts_with("GET /ping/abc123 "));
-    // Nobody listens there: that is said once, and the evaluation is what it was.
+    // Nothing listens there: that is reported once, and the evaluation is unaffected.
     let nobody = ClosedPort::take();
     let url = format!("http://{}/ping", nobody.address);
     let run = world.run(&format!("--json eval run my-env -n 2 -r 2 --heartbeat-url {url}"));

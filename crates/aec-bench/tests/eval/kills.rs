@@ -1,4 +1,4 @@
-//! An evaluation that is killed loses nothing that was on the disk, and comes to the same end.
+//! A killed evaluation loses nothing that was on disk, and ends with the same result.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::world::{World, metadata, rows};
 
-/// What must be the same however often an evaluation was interrupted.
+/// Values that must be the same however often an evaluation was interrupted.
 const METRICS: [&str; 9] = [
     "reward",
     "reward_std",
@@ -40,14 +40,14 @@ fn killed_at_random_moments_and_resumed_it_ends_the_same() {
         state ^= state << 17;
         let words = format!("{line} --resume");
         let mut child = world.env.start(words.split(' '));
-        // The moment is what is random here; nothing waits for anything to be ready.
+        // Only the moment is random here; nothing waits for anything to be ready.
         std::thread::sleep(Duration::from_millis(20 + state % 160));
         child.kill().unwrap();
         child.wait().unwrap();
         killed += 1;
         let group = world.env.path("environments/my_env/outputs/evals/my-env--gpt-4.1-mini");
         for run in std::fs::read_dir(&group).into_iter().flatten().filter_map(Result::ok) {
-            // One that was killed before its first word is no run, and has no row that could be lost.
+            // A run that was killed before its first write has no row that could be lost.
             if !run.path().join("metadata.json").exists() {
                 let rows = std::fs::read(run.path().join("results.jsonl")).unwrap_or_default();
                 assert!(rows.is_empty(), "rows without a word of what they are");
@@ -57,7 +57,7 @@ fn killed_at_random_moments_and_resumed_it_ends_the_same() {
         let runs = std::fs::read_dir(&group).map_or(0, Iterator::count);
         assert!(runs <= 1, "one run is resumed again and again");
         if runs == 1 && metadata(&world.saved("my_env", "my-env"))["complete"] == true {
-            // It came to its end between two kills; the next one begins anew.
+            // It ended between two kills; the next one starts anew.
             check(&world, &expected, &wanted);
             std::fs::remove_dir_all(world.saved("my_env", "my-env")).unwrap();
         }
@@ -95,7 +95,7 @@ fn what_a_killed_session_may_have_paid_for_is_spent() {
         run.join("metadata.json").is_file().then_some(run)
     };
     let spent = |run: std::path::PathBuf| metadata(&run)["budget"]["spent_usd"].as_f64();
-    // No rollout has ended, and what the calls under way can cost is written down all the same.
+    // No rollout has ended, but the maximum cost of the calls under way is recorded.
     until("the calls in the metadata", || saved().and_then(spent).is_some_and(|spent| spent > 0.05));
     child.kill().unwrap();
     child.wait().unwrap();

@@ -1,4 +1,4 @@
-//! Beside the library's own commands: environments that are installed, runs that `vf-eval` began, judges that are models.
+//! Compatibility with the library's own commands: installed environments, runs that `vf-eval` began, models as judges.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::python::{eval, world, world_with};
 use crate::world::{World, metadata, rows};
 
-/// What the server was asked, in its order: whether each was a question to the judge.
+/// For each request to the server, in order: whether it was a question to the judge.
 fn judged(world: &World) -> Vec<bool> {
     let is_judged = |request: &Value| request["messages"].to_string().contains("JUDGE");
     world.requests().iter().map(is_judged).collect()
@@ -22,7 +22,7 @@ fn both_limits_and_the_order_of_scoring_are_seen_at_the_server() {
     let Some(python) = with_verifiers("0.1.14") else { return };
     let judge = r#"{"judge_model": "gpt-4.1-mini", "count": 6}"#;
     let run = |words: &[&str]| {
-        // The usual answer is 7: it is judged wrong, and right where somebody asks whether 7 is 8.
+        // The usual answer is 7: it is judged wrong, except where the question is whether 7 is 8.
         let world = world_with(&[("JUDGE: is 7 the same as 8?", "yes"), ("JUDGE", "no")], |options| {
             options.latency = Range::only(Duration::from_millis(300));
         });
@@ -39,7 +39,7 @@ fn both_limits_and_the_order_of_scoring_are_seen_at_the_server() {
     assert_eq!((asked.len(), most), (24, 6));
     let limits = ["-N", "--max-concurrent-generation", "6", "--max-concurrent-scoring", "2"];
     assert_eq!(run(&limits).1, 6);
-    // One of each at once: what was generated is scored while the next is generated.
+    // One of each at once: an answer is scored while the next is generated.
     let limits = ["--max-concurrent-generation", "2", "--max-concurrent-scoring", "2"];
     let (asked, most) = run(&limits);
     assert!(asked[..12].contains(&true), "{asked:?}");
@@ -73,7 +73,7 @@ fn the_detailed_file_of_the_document_runs() {
     assert_eq!(told(1), (json!("wiki-search"), json!(2)), "{data}");
     let asked = world.requests();
     assert!(asked.iter().any(|request| request["messages"].to_string().contains("(hard)")), "{asked:?}");
-    // Fifteen turns of the model, then the environment says no more.
+    // Fifteen turns of the model; then the environment ends.
     let turns = |request: &Value| request["messages"].as_array().unwrap().len();
     assert_eq!(asked.iter().map(turns).max(), Some(29));
 }
@@ -95,7 +95,7 @@ fn a_run_of_vf_eval_is_gone_on_with() {
     let saved = world.saved("gsm8k", "gsm8k");
     let whole = rows(&saved);
     assert_eq!(whole.len(), 6);
-    // As if it had been ended after four rollouts.
+    // As if it had been stopped after four rollouts.
     let text = std::fs::read_to_string(saved.join("results.jsonl")).unwrap();
     let kept: String = text.split_inclusive('\n').take(4).collect();
     std::fs::write(saved.join("results.jsonl"), &kept).unwrap();
@@ -114,12 +114,12 @@ fn a_run_of_vf_eval_is_gone_on_with() {
 fn environments_are_installed_as_the_document_says() {
     let world = World::new();
     world.environment("my-env");
-    // A package of ours needs no interpreter.
+    // Our own package needs no interpreter.
     let install = world.run("--json env install my-env");
     assert_eq!(install.code, Some(0), "{install:?}");
     assert_eq!(install.data()["environments"][0]["installed"], false);
     assert_eq!(world.run("eval run my-env -m gpt-4.1-mini -n 10").code, Some(0));
-    // A name is never looked up at a package index: anybody could have put something there.
+    // A plain name is never looked up at a package index, where anybody could have put something.
     let unknown = world.run("env install nothing-like-it");
     assert_eq!(unknown.code, Some(3), "{unknown:?}");
     assert!(unknown.stderr.contains("R112"), "{unknown:?}");
@@ -129,7 +129,7 @@ fn environments_are_installed_as_the_document_says() {
 fn an_environment_in_python_is_installed_where_it_is_evaluated() {
     let Some(verifiers) = with_verifiers("0.1.14") else { return };
     let world = world(&[]);
-    // An interpreter of its own that sees the library of the other one.
+    // A separate interpreter that sees the library of the other one.
     let venv = world.env.path("venv");
     run(Command::new(aec_test::venv::interpreter())
         .args(["-m", "venv", "--system-site-packages"])

@@ -1,4 +1,4 @@
-//! `aec-bench eval` from outside: the real program, a model server that speaks the provider's protocol, files on disk.
+//! `aec-bench eval` from outside: the real program, a model server with the provider's protocol, files on disk.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it should be")]
 

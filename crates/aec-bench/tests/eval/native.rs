@@ -1,4 +1,4 @@
-//! The native lane: tools, workspaces, verdicts, selections.
+//! The native executor: tools, workspaces, verdicts, selections.
 
 use aec_model::script::{Script, ScriptedConversation};
 use aec_model_server::Answers;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::world::{World, calls, only, rows, says};
 
-/// A world whose model works in a workspace, reply by reply.
+/// A test project whose model works in a workspace, with these replies.
 fn workspace(replies: Vec<aec_model::script::ScriptedReply>) -> World {
     let world = World::with(|options| {
         let conversation = ScriptedConversation { when: String::new(), replies };

@@ -1,4 +1,4 @@
-//! Results on their way to a dataset of the Hugging Face hub.
+//! Results published as a dataset on the Hugging Face hub.
 
 use aec_test::hub::StandIn;
 use serde_json::json;

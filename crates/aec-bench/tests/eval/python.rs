@@ -1,4 +1,4 @@
-//! Environments that `verifiers` loads, through workers; and the library's own reader on our results.
+//! Environments that `verifiers` loads in workers, and the library's own reader on our results.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,12 +12,12 @@ use serde_json::{Value, json};
 
 use crate::world::{World, calls, metadata, only, rows, says};
 
-/// A world with the environments that the tests of workers have, and a model that knows some sums.
+/// A project with the environments of the worker tests, and a model that knows some sums.
 pub(crate) fn world(replies: &[(&str, &str)]) -> World {
     world_with(replies, |_| {})
 }
 
-/// The same, with the server's options changed.
+/// Like `world`, with changed options of the server.
 pub(crate) fn world_with(replies: &[(&str, &str)], change: impl FnOnce(&mut Options)) -> World {
     let world = World::with(|options| {
         change(options);
@@ -33,7 +33,7 @@ pub(crate) fn world_with(replies: &[(&str, &str)], change: impl FnOnce(&mut Opti
     world
 }
 
-/// Runs an evaluation in an interpreter; what it says of itself.
+/// Runs an evaluation in an interpreter and returns its data.
 pub(crate) fn eval(world: &World, python: &Path, words: &[&str]) -> Value {
     let flag = python.to_str().unwrap();
     let run = world.env.run(["--json", "eval", "run"].iter().chain(words).chain(&["--python", flag]));
@@ -136,7 +136,7 @@ fn a_workspace_comes_to_the_same_in_both_lanes() {
     compare(&world, "my-env");
 }
 
-/// The rows of two directories must say the same.
+/// The rows in two directories must be equal.
 fn compare(world: &World, name: &str) {
     let saved = |base: &str| -> PathBuf {
         let group = world.env.path(format!("{base}/evals/{name}--gpt-4.1-mini"));
@@ -162,7 +162,7 @@ fn compare(world: &World, name: &str) {
     for (native, python) in native.iter().zip(&python) {
         for key in keys {
             let (mut native, mut python) = (only(native, &[key]), only(python, &[key]));
-            // Calls have ids that the model draws.
+            // The model draws the ids of calls.
             for messages in [&mut native, &mut python] {
                 forget_ids(&mut messages["completion"]);
             }

@@ -1,4 +1,4 @@
-//! Going on with an evaluation.
+//! Continuing an evaluation.
 
 use serde_json::json;
 
@@ -57,7 +57,7 @@ fn what_is_missing_is_run_and_nothing_else() {
     let asked = world.requests().len();
     let again = world.run(&format!("{line} --resume {}", run.display()));
     assert_eq!(again.code, Some(0), "{again:?}");
-    assert_eq!(world.requests().len(), asked, "a complete run asks nobody");
+    assert_eq!(world.requests().len(), asked, "a complete run calls no model");
     assert!(again.stderr.contains("all rollouts of this run are there"), "{again:?}");
 }
 
@@ -66,7 +66,7 @@ fn the_newest_run_that_fits_is_gone_on_with_or_is_done() {
     let world = World::new();
     world.environment("my-env");
     let line = "eval run my-env -n 5 -r 3 -s";
-    // What is complete in its own way is no run to go on with.
+    // A complete run is not continued.
     world.eval("eval run my-env -n 3 -r 1 -s");
     world.eval("eval run my-env -n 3 -r 3 -s -T 0.5");
     world.eval(&format!("{line} --resume"));
@@ -170,7 +170,7 @@ fn a_path_that_is_no_run_and_broken_lines_are_refused() {
     assert!(twice.stderr.contains("R022"), "{twice:?}");
 }
 
-/// The dollars that the metadata of a run tell.
+/// The dollars in the metadata of a run.
 fn cost(run: &std::path::Path) -> f64 {
     metadata(run)["cost"]["total_usd"].as_f64().unwrap()
 }
@@ -188,7 +188,7 @@ fn costs_add_up_and_the_budget_is_for_all_sessions() {
     let first = cost(&run);
     assert!(first > 0.0 && first <= 0.05, "{first}");
     assert_eq!(metadata(&run)["budget"]["max_cost"], "0.05");
-    // Going on without a word about money is going on within the same budget.
+    // Without a flag for the budget, the same budget applies.
     for _ in 0..3 {
         let again = world.run(&format!("{line} -c 1 --resume {}", run.display()));
         assert_eq!(again.code, Some(4), "{again:?}");
@@ -203,7 +203,7 @@ fn costs_add_up_and_the_budget_is_for_all_sessions() {
     let whole = cost(&run);
     assert!((ended["cost_usd"].as_f64().unwrap() - whole).abs() < 1e-9, "{ended}");
     assert!((ended["session_cost_usd"].as_f64().unwrap() - (whole - before)).abs() < 1e-9, "{ended}");
-    // A session that does nothing costs nothing, and what was spent stays spent.
+    // A session that does nothing costs nothing, and does not change what was spent.
     world.eval(&format!("{line} --resume {}", run.display()));
     assert_eq!(metadata(&run)["cost"]["total_usd"], json!(whole));
     assert_eq!(metadata(&run)["budget"]["max_cost"], "5");
@@ -223,7 +223,7 @@ fn rows_that_were_written_after_the_metadata_are_paid_for() {
     let mut killed = metadata(&run);
     assert_eq!(killed["rows"], 6);
     let told = metadata(&run);
-    // As a session leaves them that is killed in its first second.
+    // The state after a session that was killed in its first second.
     killed["rows"] = json!(0);
     killed["cost"] = json!({"input_usd": 0.0, "output_usd": 0.0, "total_usd": 0.0});
     killed["budget"]["spent_usd"] = json!(0.0);
@@ -250,8 +250,8 @@ fn what_a_rollout_spent_before_the_metadata_counts_once_when_its_row_comes_later
     let run = world.saved("my_env", "my-env");
     let (whole, told) = (cost(&run), metadata(&run));
     assert_eq!(told["budget"].get("under_way"), None, "every rollout has a row");
-    // As a session leaves them that is killed while all rollouts are in their second turn: each has paid for a part of its
-    // row, and the call under way is in the sum at its most.
+    // The state after a session that was killed while all rollouts were in their second turn: each has paid for a part
+    // of its row, and the sum includes the maximum cost of the call under way.
     let (usd, tokens) = (0.001_f64, 100);
     let rollouts =
         rows(&run).into_iter().map(|row| (row["example_id"].clone(), row["rollout_number"].clone()));

@@ -1,4 +1,4 @@
-//! The commands and files of seed 004, as written but for the program's name.
+//! The commands and files of seed 004, as written except for the program's name.
 
 use serde_json::json;
 

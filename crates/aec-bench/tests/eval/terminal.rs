@@ -11,7 +11,7 @@ use rustix::termios::{Winsize, tcsetwinsize};
 
 use crate::world::World;
 
-/// A program on a terminal of its own.
+/// A program on a pseudo-terminal.
 struct OnTerminal {
     child: Child,
     terminal: File,
@@ -33,11 +33,11 @@ impl OnTerminal {
         Self { child, terminal: File::from(terminal), shown: Vec::new() }
     }
 
-    /// Reads until a text without blanks has been shown, as only what changes is drawn; whether it was, before the program ended.
+    /// Reads until a text without blanks is shown (only changes are drawn). Returns false if the program ended first.
     fn read_until(&mut self, text: &str) -> bool {
         let mut piece = [0; 4096];
         while !String::from_utf8_lossy(&self.shown).contains(text) {
-            // A terminal whose other side was closed is an error.
+            // Reading fails once the other side of the terminal is closed.
             match self.terminal.read(&mut piece) {
                 Ok(count) if count > 0 => self.shown.extend_from_slice(&piece[..count]),
                 _ => return false,
@@ -46,7 +46,7 @@ impl OnTerminal {
         true
     }
 
-    /// Reads to the end: the exit code and all that was shown.
+    /// Reads to the end. Returns the exit code and all output.
     fn end(mut self) -> (Option<i32>, String) {
         self.read_until("\u{0} nobody shows this");
         (self.child.wait().unwrap().code(), String::from_utf8_lossy(&self.shown).into_owned())

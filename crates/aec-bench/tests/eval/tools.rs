@@ -1,4 +1,4 @@
-//! One set of tools: what a policy is offered, told and answered is the same in a trial of `tool_loop`, in the native lane
+//! One set of tools: a policy gets the same tools, texts and results in a trial of `tool_loop`, in the native executor
 //! and in an exported package, under each generation of `verifiers`.
 
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::python::eval;
 use crate::world::{World, ok, says};
 
-/// A world with one task that has a file and a tool of its own, whose model makes these calls in one turn.
+/// A project with one task that has a file and its own tool, and a model that makes these calls in one turn.
 fn world(calls: Vec<(&str, Value)>) -> World {
     let world = World::with(|options| {
         let tool_calls =
@@ -32,34 +32,34 @@ fn world(calls: Vec<(&str, Value)>) -> World {
     world
 }
 
-/// The requests of each door: a trial, the native lane, and the package in these interpreters.
+/// The requests in each way of running: a trial, the native executor, and the package in these interpreters.
 fn requests(world: &World, pythons: &[PathBuf]) -> Vec<(String, Vec<Value>)> {
     let mut seen = 0;
-    let mut take = |door: &str| {
+    let mut take = |way: &str| {
         let all = world.requests();
         let new = all[seen..].to_vec();
         seen = all.len();
-        (door.to_owned(), new)
+        (way.to_owned(), new)
     };
     let run = world.run(
         "run civil/culvert-survey --model gpt-4.1-mini --harness tool_loop --parameter command_timeout=5 \
          --parameter max_tokens=1000000 -e x",
     );
     assert!(matches!(run.code, Some(0 | 1)), "{run:?}");
-    let mut doors = vec![take("run")];
+    let mut ways = vec![take("run")];
     let arguments = r#"{"command_timeout_sec": 5, "split": "all"}"#;
     let native =
         world.env.run(["eval", "run", "my-env", "-n", "1", "-r", "1", "-t", "1000000", "-a", arguments]);
     assert_eq!(native.code, Some(0), "{native:?}");
-    doors.push(take("native"));
+    ways.push(take("native"));
     for python in pythons {
         eval(world, python, &["my-env", "-n", "1", "-r", "1", "-t", "1000000", "-a", arguments]);
-        doors.push(take(&python.display().to_string()));
+        ways.push(take(&python.display().to_string()));
     }
-    doors
+    ways
 }
 
-/// The interpreters of both generations, as far as they can be had.
+/// The interpreters of both generations, if they can be installed.
 fn pythons() -> Vec<PathBuf> {
     ["0.1.14", "0.4.0"].into_iter().filter_map(with_verifiers).collect()
 }
@@ -69,13 +69,13 @@ fn every_door_offers_the_same_tools_and_prompts() {
     let world = world(vec![("submit_answer", json!({"content": "{}"}))]);
     let told: Vec<(String, Value)> = requests(&world, &pythons())
         .into_iter()
-        .map(|(door, requests)| {
+        .map(|(way, requests)| {
             let tools = requests[0]["tools"].as_array().unwrap().iter().map(|tool| {
                 let function = &tool["function"];
                 json!([function["name"], function["description"], function["parameters"]])
             });
             let tools: Vec<Value> = tools.collect();
-            (door, json!({"tools": tools, "messages": requests[0]["messages"]}))
+            (way, json!({"tools": tools, "messages": requests[0]["messages"]}))
         })
         .collect();
     let names: Vec<&str> =
@@ -84,13 +84,13 @@ fn every_door_offers_the_same_tools_and_prompts() {
         names,
         ["bash", "read_file", "write_file", "edit_file", "list_files", "submit_answer", "grade"]
     );
-    for (door, what) in &told[1..] {
-        assert_eq!(what, &told[0].1, "{door}");
+    for (way, what) in &told[1..] {
+        assert_eq!(what, &told[0].1, "{way}");
     }
 }
 
-/// Calls that are right, wrong, large, empty, outside and in the way of each other. None hands in an answer: that ends
-/// the work, and nobody is sent what came of the calls beside it.
+/// Calls that are right, wrong, large, empty, outside and in conflict with each other. None submits an answer: that
+/// would end the work, and the results of the calls beside it would not be sent.
 fn calls() -> Vec<(&'static str, Value)> {
     let command = |command: &str| ("bash", json!({"command": command}));
     let read = |path: &str| ("read_file", json!({"path": path}));
@@ -101,7 +101,7 @@ fn calls() -> Vec<(&'static str, Value)> {
     };
     let list = |path: &str| ("list_files", json!({"path": path}));
     vec![
-        // In memory, where there is such a thing.
+        // In memory, if the executor has that.
         ("list_files", json!({})),
         list("data"),
         list("nowhere"),
@@ -184,20 +184,20 @@ fn calls() -> Vec<(&'static str, Value)> {
 fn every_door_answers_every_call_alike() {
     let calls = calls();
     let world = world(calls.clone());
-    let doors: Vec<(String, Vec<String>)> = requests(&world, &pythons()[..1])
+    let ways: Vec<(String, Vec<String>)> = requests(&world, &pythons()[..1])
         .into_iter()
-        .map(|(door, requests)| {
+        .map(|(way, requests)| {
             let messages = requests.last().unwrap()["messages"].as_array().unwrap().clone();
             let results = messages.iter().filter(|message| message["role"] == "tool");
-            (door, results.map(|message| message["content"].as_str().unwrap().to_owned()).collect())
+            (way, results.map(|message| message["content"].as_str().unwrap().to_owned()).collect())
         })
         .collect();
-    assert_eq!(doors[0].1.len(), calls.len());
-    for (door, results) in &doors[1..] {
-        assert_eq!(results.len(), calls.len(), "{door}");
-        for ((call, expected), found) in calls.iter().zip(&doors[0].1).zip(results) {
+    assert_eq!(ways[0].1.len(), calls.len());
+    for (way, results) in &ways[1..] {
+        assert_eq!(results.len(), calls.len(), "{way}");
+        for ((call, expected), found) in calls.iter().zip(&ways[0].1).zip(results) {
             let call: String = format!("{call:?}").chars().take(200).collect();
-            assert_eq!(found, expected, "{door}: {call}");
+            assert_eq!(found, expected, "{way}: {call}");
         }
     }
 }

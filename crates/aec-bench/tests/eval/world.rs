@@ -19,7 +19,7 @@ pub(crate) struct World {
     pub(crate) runtime: Runtime,
 }
 
-/// How the server answers unless a test says otherwise: half of the tasks right, half wrong.
+/// Options of the server unless a test changes them: half of the answers are right, half wrong.
 fn options(script: Script) -> Options {
     Options { answers: Answers::Script(Arc::new(script)), keep_requests: 4096, ..Options::default() }
 }
@@ -41,7 +41,7 @@ impl World {
         Self::with(|_| {})
     }
 
-    /// The same, with the server's options changed.
+    /// Like `new`, with changed options of the server.
     pub(crate) fn with(change: impl FnOnce(&mut Options)) -> Self {
         let env = TestEnv::new(env!("CARGO_BIN_EXE_aec-bench"));
         ok(&env, "init --quiet --no-example");
@@ -68,7 +68,7 @@ impl World {
         self.env.write(".env", "OPENAI_API_KEY=sk-local-test-key\nMY_API_KEY=sk-other-test-key\n");
     }
 
-    /// Exports all single-turn tasks as an environment below `./environments`.
+    /// Exports all single-turn tasks as an environment into `./environments`.
     pub(crate) fn environment(&self, name: &str) {
         ok(
             &self.env,
@@ -79,7 +79,7 @@ impl World {
         self.without_defaults(name);
     }
 
-    /// Takes the package's own defaults away, so that those of the program are seen.
+    /// Removes the package's own defaults, so that those of the program apply.
     fn without_defaults(&self, name: &str) {
         let module = name.replace('-', "_");
         let path = self.env.path(format!("environments/{module}/{module}/pyproject.toml"));
@@ -103,7 +103,7 @@ impl World {
         self.env.run(line.split_whitespace())
     }
 
-    /// Runs an evaluation that must succeed; the data of its first evaluation.
+    /// Runs an evaluation that must succeed. Returns the data of its first evaluation.
     pub(crate) fn eval(&self, line: &str) -> Value {
         let run = self.env.run(["--json"].into_iter().chain(line.split_whitespace()));
         assert_eq!(run.code, Some(0), "{line}: {run:?}");
@@ -139,7 +139,6 @@ pub(crate) fn rows(run: &std::path::Path) -> Vec<Value> {
     rows
 }
 
-/// The metadata of a saved evaluation.
 pub(crate) fn metadata(run: &std::path::Path) -> Value {
     serde_json::from_str(&std::fs::read_to_string(run.join("metadata.json")).unwrap()).unwrap()
 }

@@ -1,5 +1,5 @@
-//! Budgets are never overdrawn: what records, questions and the models themselves add up to stays below, and the run
-//! says why it stopped and goes on with more.
+//! Budgets are never overdrawn: the sum of records, questions and the models' own counts stays below, and the run says
+//! why it stopped and continues with a higher budget.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ use crate::voices::{cycle, skill};
 use crate::world::{LESSON, prices, task_number, usual};
 use crate::{Said, World};
 
-/// Dollars and tokens of a run: its trials, attempts that were cut off included, and its questions.
+/// Dollars and tokens of a run: its trials, including attempts that were cut off, and its questions.
 fn spent(world: &World, run: &str, experiment: &str) -> (f64, u64) {
     let (mut dollars, mut tokens) = (0.0, 0);
     for record in world.records(experiment).values() {
@@ -28,7 +28,7 @@ fn spent(world: &World, run: &str, experiment: &str) -> (f64, u64) {
     (dollars, tokens)
 }
 
-/// What the models themselves say that they took, in tokens: a quarter of the bytes, as `voices` counts.
+/// The tokens that the models themselves count: a quarter of the bytes, as `voices` counts.
 fn billed(world: &World, model: &str, price: f64) -> f64 {
     let tokens = |body: &Value| body["messages"].to_string().len().div_ceil(4);
     let all: usize = world.voices.asked(model).iter().map(tokens).sum();
@@ -55,7 +55,7 @@ fn a_budget_in_dollars_is_never_overdrawn() {
     let (dollars, _) = spent(&world, "evolve/w-1", "evolve-w-1");
     assert!(dollars > 0.0 && dollars <= 0.12, "{dollars}");
     assert!(billed(&world, "solver", 10.0) + billed(&world, "evolver", 30.0) <= 0.12);
-    // Without more it stops again, without spending what is not there; with more it comes to its end.
+    // With the same budget it stops again without overspending; with a higher one it finishes.
     let again = world.json("evolve resume w-1");
     assert_eq!(again.code, Some(1), "{again:?}");
     assert!(spent(&world, "evolve/w-1", "evolve-w-1").0 <= 0.12);
@@ -97,7 +97,7 @@ fn a_model_without_a_price_is_no_way_around_a_budget() {
     );
 }
 
-/// What was asked when a process was killed may have been billed: it counts, once, however often the run is resumed.
+/// A question under way when a process was killed may have been billed: it counts once, however often it is resumed.
 #[test]
 fn a_question_that_was_cut_off_stays_paid_for() {
     let world = World::with(|body| match body["model"].as_str() {
@@ -118,7 +118,7 @@ fn a_question_that_was_cut_off_stays_paid_for() {
     cut("evolve resume w-1", 3);
     let asked = world.events("evolve/w-1", "asked");
     assert_eq!((asked.len(), world.events("evolve/w-1", "answered").len()), (3, 0));
-    // Two of them are known to be lost; the third is found out when somebody goes on.
+    // Two of them are known to be lost; the third is noticed when the run is resumed.
     let shown = world.data("evolve report w-1")["cost"]["voices_usd"].as_f64().unwrap();
     assert!((shown - 2.0 * bound).abs() < 1e-9, "{shown} instead of {}", 2.0 * bound);
     // A budget that these have used up does not allow another.
@@ -128,7 +128,7 @@ fn a_question_that_was_cut_off_stays_paid_for() {
     assert_eq!(world.voices.asked("evolver").len(), 3);
 }
 
-/// Every attempt is paid for, also one that was cut off and made again: the report says what the budget counts.
+/// Every attempt is paid for, including one that was cut off and repeated: the report shows what the budget counts.
 #[test]
 fn what_is_reported_is_what_was_paid_for() {
     let silent = Arc::new(AtomicBool::new(true));
@@ -144,7 +144,7 @@ fn what_is_reported_is_what_was_paid_for() {
     world.voices.wait_for("solver", 4);
     run.signal(Signal::KILL);
     run.end();
-    // Somebody stops the next session in the middle of its work, too.
+    // The user stops the next session in the middle of its work, too.
     let run = world.start("evolve resume w-1");
     world.voices.wait_for("solver", 5);
     assert_eq!(world.run("evolve stop w-1 --force").code, Some(0));
@@ -184,7 +184,7 @@ fn what_has_no_price_is_counted_and_said() {
     let history = world.run("evolve history").stdout;
     assert!(history.contains(&format!("and {trials} unpriced")), "{history}");
     assert_eq!(world.data("evolve history")["runs"][0]["unpriced"], trials);
-    // And the calls of a model that proposes.
+    // The calls of a proposing model count as well.
     world.env.write("configs/prices.toml", prices(&[("solver", 3.0)]));
     let data = world.evolve();
     assert_eq!((&data["cost"]["unpriced_trials"], &data["cost"]["unpriced_calls"]), (&json!(0), &json!(3)));
@@ -192,7 +192,7 @@ fn what_has_no_price_is_counted_and_said() {
     assert!(report.contains("and 3 calls without a known price"), "{report}");
 }
 
-/// The tasks that are kept for the end are used once: a run that has no money for them waits for some.
+/// The tasks kept for the end are used only once: a run that cannot pay for them stops until the budget is raised.
 #[test]
 fn a_budget_that_does_not_reach_the_end_stops_the_run_before_it() {
     let lesson = |body: &Value| match body["model"].as_str() {
@@ -216,8 +216,8 @@ fn a_budget_that_does_not_reach_the_end_stops_the_run_before_it() {
     let world = World::with(lesson);
     world.env.write("configs/prices.toml", prices(&[("evolver", 1.0), ("solver", 100.0)]));
     world.evolution(&lines);
-    // More and more, by less than a trial takes, until the cycle is over: a trial is paid for before the holdout, and the
-    // next one, which is as large, is not.
+    // Raises the budget in steps smaller than a trial until the cycle is over: a trial before the holdout is paid for,
+    // and the next one, which costs the same, is not.
     let trial = kept / 4.0;
     let mut most = all - kept;
     let mut run = world.json(&format!("evolve run -c evolution.yaml --max-cost {most:.6}"));
@@ -235,7 +235,7 @@ fn a_budget_that_does_not_reach_the_end_stops_the_run_before_it() {
     assert_eq!((&data["state"], &data["holdout"]["pairs"]), (&json!("ended"), &json!(2)), "{data}");
 }
 
-/// Numbers of the tasks that a run over the usual ones keeps for its end.
+/// Numbers of the tasks that a run with the usual tasks keeps for the end.
 fn kept_for_the_end() -> Vec<u32> {
     let started = World::finished().events("evolve/w-1", "run_started")[0].clone();
     let tasks = started["division"]["holdout"].as_array().unwrap().clone();

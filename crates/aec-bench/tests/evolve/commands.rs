@@ -1,4 +1,4 @@
-//! The commands around runs: what they print, as text and as JSON, and what they leave as it was.
+//! The commands around runs: what they print as text and as JSON, and what they leave unchanged.
 
 use std::sync::{Arc, Condvar, Mutex};
 
@@ -10,7 +10,7 @@ use crate::voices::{cycle, skill};
 use crate::world::{LESSON, assert_only, assert_same, usual};
 use crate::{Said, Voices, World};
 
-/// What differs from run to run: names of candidates follow from their files, so only times do.
+/// Replaces what differs from run to run. Names of candidates follow from their files, so only times differ.
 fn steady(text: &str) -> String {
     let mut steady = String::new();
     for line in text.lines() {
@@ -243,7 +243,7 @@ fn answering(world: &World) -> Voices {
 
 #[test]
 fn ctrl_c_stops_a_run_which_goes_on_later() {
-    // The question of the second cycle is answered once somebody has pressed Ctrl-C.
+    // The question of the second cycle is answered after Ctrl-C was pressed.
     let pressed = Arc::new((Mutex::new(false), Condvar::new()));
     let shared = Arc::clone(&pressed);
     let world = World::with(move |body| {
@@ -273,7 +273,7 @@ fn stop_asks_from_outside() {
     let world = World::with(hanging);
     let run = world.start("evolve run -c evolution.yaml");
     world.voices.wait_for("evolver", 2);
-    // Meanwhile nobody else may touch the run or its workspace.
+    // Meanwhile no other process may touch the run or its workspace.
     let busy = world.refusal("evolve resume w-1", 3);
     assert_eq!(busy["id"], "X035", "{busy}");
     let held = world.refusal("evolve run -c evolution.yaml", 3);

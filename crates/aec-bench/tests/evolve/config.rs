@@ -1,5 +1,5 @@
-//! `evolution.yaml` and `swarm.yaml`: the samples load as they are printed, every key does what it says, and what is no
-//! key is refused with its line.
+//! `evolution.yaml` and `swarm.yaml`: the samples load as printed, every key has its effect, and unknown keys are
+//! refused with their line.
 
 use aec_base::env::Env;
 use aec_evolve::config::{Evolution, Strategy, Swarm};
@@ -108,7 +108,7 @@ fn the_samples_load_as_they_are_printed() {
     assert_eq!((told.max_cost_usd, told.eval_budget_usd), (20.0, Some(5.0)));
     assert_eq!((told.wind_down_threshold, told.final_threshold), (0.8, 0.95));
     assert_eq!((told.batch_size, told.pivot_after), (1, 5));
-    // A variable that is not set is named, and so is a file that is not there.
+    // The error names a variable that is not set, and a file that does not exist.
     std::fs::remove_file(root.join("experiment.yaml")).unwrap();
     let problems = Evolution::read(&root.join("evolution.yaml"), root, &Env::from_shell([])).unwrap_err();
     let said: Vec<String> = problems.iter().map(ToString::to_string).collect();
@@ -117,7 +117,7 @@ fn the_samples_load_as_they_are_printed() {
     }
 }
 
-/// What a dry run of the evolution file says.
+/// The data of a dry run of the evolution file.
 fn preview(world: &World) -> Value {
     let data = world.data("evolve run -c evolution.yaml --dry-run");
     assert_eq!(data["dry_run"], true);
@@ -160,7 +160,7 @@ fn keys_of_an_evolution_reach_its_settings() {
     assert_eq!((&told["max_cost_usd"], &told["max_tokens"]), (&json!(1.5), &json!(9_000_000)));
     assert_eq!((&told["concurrency"], &told["backend"]), (&json!(2), &json!("local")));
     assert_eq!((&data["horizon"], &data["needed_evidence"]), (&json!(7), &json!(70.0)));
-    // Flags come before the file.
+    // Flags take precedence over the file.
     let data = world
         .data("evolve run -c evolution.yaml --dry-run --max-cost 0.5 --max-total-tokens 77 --concurrency 9");
     let told = &data["settings"];
@@ -209,14 +209,14 @@ fn the_solver_is_the_agent_that_the_file_names() {
         assert_eq!(record.agent.configuration["max_tokens"], 321);
         assert!(record.inputs.system_prompt.is_some());
     }
-    // Without a solver it is the workspace's harness with the evolver's model.
+    // Without a solver, it is the workspace's harness with the evolver's model.
     world.evolution(&["-solver"]);
     let told = preview(&world)["settings"]["solver"].clone();
     assert_eq!((&told["harness"], &told["model"]), (&json!("direct"), &json!("evolver")));
-    // A prompt of its own contradicts the workspace.
+    // A solver's own prompt contradicts the workspace.
     world.evolution(&["solver: { name: s, harness: direct, model: solver, system_prompt_file: p.md }"]);
     world.refuses("evolve run -c evolution.yaml", (3, "X007"), &["system_prompt_file", "prompts/system.md"]);
-    // Who hears no prompt cannot be improved by one.
+    // A harness that ignores prompts cannot be improved by one.
     world.evolution(&["solver: { name: s, harness: oracle }"]);
     world.refuses("evolve run -c evolution.yaml", (3, "X023"), &["oracle", "nothing to improve"]);
 }
@@ -231,7 +231,7 @@ fn harness_config_fills_in_what_is_not_said() {
     let told = preview(&world)["settings"].clone();
     assert_eq!((&told["solver"]["name"], &told["timeout_override"]), (&json!("borrowed"), &json!(33)));
     assert_eq!((&told["memory_mb"], &told["solver"]["parameters"]["max_tokens"]), (&json!(700), &json!(77)));
-    // What is said comes first.
+    // Keys in the file take precedence.
     world.evolution(&["harness_config: experiment.yaml", "timeout: 20"]);
     let told = preview(&world)["settings"].clone();
     assert_eq!((&told["solver"]["name"], &told["timeout_override"]), (&json!("solver-v1"), &json!(20)));
@@ -284,7 +284,7 @@ fn tasks_are_those_of_the_selection() {
             "batch_size: 2",
             "acceptance: { max_tasks: 12, error_rate: 0.9 }",
         ]);
-        // Too few to divide: the run says so, and goes on.
+        // Too few tasks to divide: the run says so, and goes on.
         let data = world.json("evolve run -c evolution.yaml");
         assert_eq!((data.code, data.errors()[0].0.as_str()), (Some(0), "X042"), "{data:?}");
         let data = data.envelope()["data"].clone();
@@ -386,7 +386,7 @@ fn batch_size_and_max_cycles_are_kept() {
 fn a_gain_below_the_threshold_is_none() {
     // The lesson helps on one task of six; that is more than 0.01 and less than 0.9.
     let world = World::new();
-    // A test against so high a threshold needs many tasks.
+    // A test against such a high threshold needs many tasks.
     for index in TASKS..94 {
         world.task(&format!("civil/channel-{index:03}"), "easy");
     }
@@ -456,7 +456,7 @@ fn the_timeout_ends_agents_that_never_answer() {
 
 #[test]
 fn a_search_over_an_archive_crosses_what_behaves_differently() {
-    // One idea makes the prompt long: another cell, and in the third cycle skills are crossed.
+    // One idea makes the prompt long, which gives another cell; in the third cycle skills are crossed.
     let long = "Write down what is given, then what is asked for, then the formula. ".repeat(20);
     let world = World::with(move |body| match body["model"].as_str() {
         Some("solver") => solved(task_number(body).is_multiple_of(2)),
@@ -468,9 +468,9 @@ fn a_search_over_an_archive_crosses_what_behaves_differently() {
     let started = world.events("evolve/w-1", "cycle_started");
     assert_eq!(started[2]["way"], "crossover", "{started:?}");
     assert_ne!(started[2]["partner"], Value::Null);
-    assert_eq!(world.voices.asked("evolver").len(), 2, "crossing asks nobody");
+    assert_eq!(world.voices.asked("evolver").len(), 2, "crossing calls no model");
     assert!(world.state("evolve/w-1").archive.cells.len() >= 2);
-    // A hill climb never does.
+    // A hill climb never crosses.
     world.evolution(&["strategy: hill_climb", "max_cycles: 3", "stagnation_window: 9"]);
     world.evolve();
     assert!(world.events("evolve/w-2", "cycle_started").iter().all(|event| event["way"] == "mutation"));
@@ -499,7 +499,7 @@ fn a_second_run_says_that_its_holdout_was_looked_at() {
         assert!(said.1.contains("1 of 1 task kept for the end") && said.1.contains("w-1"), "{said:?}");
         assert_eq!(again.code, Some(0), "a warning fails neither");
     }
-    // What was learned over one workspace may have been carried into another.
+    // Lessons from one workspace may have been copied into another.
     world.data("evolve init workspaces/other --harness direct");
     world.evolution(&["workspace_path: workspaces/other", "holdout: { tasks: 1 }"]);
     let other = world.json("evolve run -c evolution.yaml --dry-run");
@@ -525,7 +525,7 @@ fn the_holdout_is_as_large_as_is_said() {
         let run = format!("evolve/{}", world.evolve()["run"].as_str().unwrap());
         let measured = world.events(&run, "holdout_measured");
         assert_eq!(measured.first().map(|event| event["pairs"].as_u64().unwrap()), wanted, "{measured:?}");
-        // The next round begins where this one did.
+        // The next round begins with the same candidate.
         let before = world.state(&run).started.baseline;
         assert_eq!(world.run(&format!("evolve rollback workspaces/w {}", before.hex())).code, Some(0));
     }
@@ -565,7 +565,7 @@ fn what_is_no_key_or_no_value_is_refused_with_its_line() {
         assert_eq!(run.code, Some(3), "{line}: {run:?}");
         let error = run.envelope()["errors"][0].clone();
         let shown = error["id"].as_str().unwrap();
-        // A wrong type and a bad value are told apart by the reader of documents.
+        // The document reader distinguishes a wrong type from a bad value.
         assert!(
             shown == id || (["X004", "X005"].contains(&shown) && ["X004", "X005"].contains(&id)),
             "{line}: {error}"
@@ -575,7 +575,7 @@ fn what_is_no_key_or_no_value_is_refused_with_its_line() {
             assert!(error.to_string().contains(word), "{line}: `{word}`: {error}");
         }
     }
-    // Nothing at all, and everything at once.
+    // No valid key, and all unknown keys at once.
     world.env.write("evolution.yaml", "colour: red\nsize: 3\n");
     let run = world.json("evolve run -c evolution.yaml");
     let ids: Vec<String> = run.errors().into_iter().map(|(id, _)| id).collect();

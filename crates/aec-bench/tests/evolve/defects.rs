@@ -1,5 +1,5 @@
-//! What another program does wrong and this one must not: a test for each row of its lists, E1 to E18 of evolution and S1
-//! to S10 of swarms.
+//! Defects of another program that this one must not have: a test for each row of its lists, E1 to E18 of evolution and
+//! S1 to S10 of swarms.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::voices::{actions, cycle, said_by, skill};
 use crate::world::{LESSON, RIGHT, TASKS, WRONG, prices, solved, task_number, usual};
 use crate::{Said, Voices, World};
 
-/// A solver that is good from the start and spoilt by a change.
+/// A solver that is good from the start, and that a change makes worse.
 fn spoilt(body: &Value) -> Said {
     match body["model"].as_str() {
         Some("solver") => solved(!said_by(body, "system").contains("Round early")),
@@ -60,7 +60,7 @@ fn e2_the_best_is_the_best_by_measured_score() {
     );
     let mean = |id| state.mean(id).unwrap();
     assert!(mean(state.champion) > mean(state.started.baseline));
-    // The first candidate was useless and was not accepted for want of a window.
+    // The first candidate was useless, and was not accepted merely because of a short window.
     assert_eq!(world.data("evolve report w-1")["cycles"][0]["accepted"], false);
 }
 
@@ -87,7 +87,7 @@ fn e3_a_worse_child_is_not_taken_up_again() {
 
 #[test]
 fn e4_after_a_rejection_the_next_candidate_has_its_chance() {
-    // Five failures in a row, with a window of two: the search is widened, and the improvement is still taken.
+    // Five failures in a row, with a window of two: the search is widened, and the improvement is still accepted.
     let world = World::with(|body| match body["model"].as_str() {
         Some("solver") => usual(body),
         _ if cycle(body) == 4 => skill("units", LESSON).into(),
@@ -124,7 +124,7 @@ fn e6_the_scope_follows_from_the_score_and_is_kept() {
             Some("solver") => solved((task_number(body) as usize) < right),
             _ => many.clone().into(),
         });
-        // What a candidate is worth is known after its first cycle.
+        // The value of a candidate is known after its first cycle.
         world.evolution(&["max_cycles: 2"]);
         world.evolve();
         let started = &world.events("evolve/w-1", "cycle_started")[1];
@@ -155,7 +155,7 @@ fn e7_the_archive_holds_behaviour_and_scores_of_the_candidates_themselves() {
     assert_eq!(letters.len(), elites.len(), "each has the prompt of its own");
     assert!(elites.iter().all(|elite| elite["behaviour"]["tokens"].as_f64().unwrap() > 0.0), "{archive}");
     assert!(elites.iter().map(|elite| elite["selected"].as_u64().unwrap()).sum::<u64>() >= 2, "{archive}");
-    // What failed is told to the model that proposes.
+    // The proposing model is told what failed.
     let briefs: Vec<String> =
         world.voices.asked("evolver").iter().map(|body| said_by(body, "user")).collect();
     assert!(briefs[1].contains("## Changes that did not help") && briefs[1].contains("adds skill long"));
@@ -356,7 +356,7 @@ fn e14_the_brief_is_made_from_what_was_seen() {
         assert!(brief.contains(part), "{part}: {brief}");
     }
     assert!(!brief.contains("3.217") && !brief.contains("1.254"), "right answers are not told");
-    // A score that nobody supplies has no key either.
+    // A score that nothing supplies has no key either.
     world.evolution(&["ideal_pattern: E-V"]);
     assert_eq!(world.refusal("evolve run -c evolution.yaml", 3)["id"], "X003");
 }
@@ -439,7 +439,7 @@ fn e17_a_run_that_was_stopped_knows_everything_when_it_goes_on() {
 
 #[test]
 fn e18_no_key_is_silently_ignored() {
-    // What each key does is in `config`; here are those that the other program ignores.
+    // `config` tests the effect of each key; here are those that the other program ignores.
     let world = World::new();
     world.evolution(&["discipline_balanced: true"]);
     assert_eq!(world.refusal("evolve run -c evolution.yaml", 3)["id"], "X003");
@@ -519,7 +519,7 @@ fn s4_what_is_seen_adds_up_over_batches_of_one() {
 
 #[test]
 fn s5_what_timed_out_or_was_stopped_works_on_nothing_any_more() {
-    // An agent that is stopped in the middle of a question leaves nothing behind that goes on: its tree stays as it was.
+    // An agent that is stopped during a question leaves nothing running: its tree stays unchanged.
     let is_late =
         |body: &Value| body["model"] == "evolver" && said_by(body, "user").contains("particular: the second");
     let world = World::with(move |body| if is_late(body) { Said::Silence } else { different(body) });
@@ -537,7 +537,7 @@ fn s5_what_timed_out_or_was_stopped_works_on_nothing_any_more() {
 
 #[test]
 fn s6_money_is_set_aside_before_it_is_spent() {
-    // Phases and parts of the budget are in `swarms`; here a swarm with next to nothing spends nothing.
+    // `swarms` tests phases and shares of the budget; here a swarm with almost no budget spends nothing.
     let world = World::with(different);
     world.env.write("configs/prices.toml", prices(&[("evolver", 1000.0), ("solver", 1000.0)]));
     world.swarm(&[AGENTS, "budget: { max_cost_usd: 0.0001 }"]);
@@ -598,7 +598,7 @@ fn s8_each_run_has_its_own_log_which_adds_up_to_its_archive() {
 
 #[test]
 fn s9_agents_share_no_session_and_no_output() {
-    // Agents are tasks of one process, and what they run is in rooms of its own: what one prints, no other sees.
+    // Agents are tasks of one process, but each runs commands in its own rooms and sees no output of others.
     let world = World::with(|body| match body["model"].as_str() {
         Some("solver")
             if body["messages"].as_array().unwrap().iter().any(|message| message["role"] == "tool") =>
@@ -629,7 +629,7 @@ fn s9_agents_share_no_session_and_no_output() {
     let records = world.records("swarm-w-1");
     assert!(records.len() >= 6);
     for record in records.values() {
-        assert_eq!(record.reward(), Some(1.0), "somebody saw what was not its own");
+        assert_eq!(record.reward(), Some(1.0), "an agent saw the output of another");
     }
 }
 

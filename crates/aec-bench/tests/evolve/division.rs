@@ -1,5 +1,5 @@
-//! Selected tasks: which of them are learned from, tested on and kept for the end is decided once, and no test counts
-//! one twice.
+//! Selected tasks: which of them are for learning, for tests and for the end is decided once, and no test counts a task
+//! twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,8 +23,8 @@ fn used(world: &World, run: &str, purposes: &[&str]) -> BTreeSet<String> {
         .collect()
 }
 
-/// A solver that always does the same with the same prompt on the same task, and for which every prompt is as good as
-/// any other: whether it gets a task right is a matter of luck.
+/// A solver that always does the same with the same prompt on the same task. Every prompt is equally good: whether it
+/// solves a task is random.
 fn luck(seed: u32, body: &Value) -> Said {
     match body["model"].as_str() {
         Some("solver") => {
@@ -36,7 +36,7 @@ fn luck(seed: u32, body: &Value) -> Said {
     }
 }
 
-/// Were a task counted again and again, tests would go on with the same few differences until they look certain.
+/// If a task counted repeatedly, tests would continue with the same few differences until they look significant.
 #[test]
 fn a_test_counts_each_task_once_and_ends_undecided_without_further_ones() {
     let (runs, most) = if aec_test::full() { (20, 4) } else { (4, 1) };
@@ -67,7 +67,7 @@ fn a_test_counts_each_task_once_and_ends_undecided_without_further_ones() {
         }
     }
     assert!(ran_out > 0, "no test came to the end of its tasks: nothing was shown");
-    // Each run accepts something with a chance of at most 0.05: two or more of four with one of 0.014.
+    // Each run accepts something with a probability of at most 0.05: two or more of four with one of 0.014.
     assert!(accepting <= most, "{accepting} of {runs} runs accepted something");
 }
 
@@ -86,12 +86,12 @@ fn who_looks_on_is_told_which_tasks_were_seen_before() {
     let again = |event: &Value| event["tasks"].as_array().unwrap().iter().any(|task| task["repetition"] != 1);
     assert!(tested.iter().any(again), "no task came up again: nothing was shown");
     for (event, line) in tested.iter().zip(lines) {
-        assert_eq!(line.contains("nobody has seen"), !again(event), "{line}");
+        assert_eq!(line.contains("that are new"), !again(event), "{line}");
         assert_eq!(line.contains("seen before"), again(event), "{line}");
     }
 }
 
-/// Trials of one task are alike: an interval that took each for itself would promise too much.
+/// Trials of one task are alike: an interval that counted each trial separately would be too narrow.
 #[test]
 fn intervals_go_by_tasks() {
     let world = World::with(|body| luck(1, body));
@@ -131,7 +131,7 @@ fn too_few_tasks_for_any_test_are_refused_with_what_helps() {
         );
     }
     assert_eq!(world.voices.asked("solver").len(), 0);
-    // As many as it says are enough.
+    // The number of tasks that the error message names is enough.
     let enough = format!("tasks: {{ include_patterns: ['civil/channel-00*', 'civil/channel-01[0-{}]'] }}", 8);
     world.evolution(&[&enough, "acceptance: { error_rate: 0.05 }"]);
     let data = world.data("evolve run -c evolution.yaml --dry-run");
@@ -140,7 +140,7 @@ fn too_few_tasks_for_any_test_are_refused_with_what_helps() {
     world.refuses("evolve run -c evolution.yaml", (3, "X022"), &["8 are for tests"]);
 }
 
-/// A world whose evolver says nothing until it is allowed to, and a run of it that was killed meanwhile.
+/// A project whose evolver does not answer until the test allows it, with a run that was killed meanwhile.
 fn killed_in_the_first_cycle() -> (World, Arc<AtomicBool>) {
     let speaks = Arc::new(AtomicBool::new(false));
     let heard = Arc::clone(&speaks);
@@ -167,7 +167,7 @@ fn tasks_that_were_learned_from_never_become_tasks_of_tests() {
     };
     let (learning, testing, holdout) = (ids("learning"), ids("testing"), ids("holdout"));
     assert_eq!((learning.len(), testing.len(), holdout.len()), (16, 16, 2));
-    // New tasks would divide all of them anew.
+    // New tasks would change the division if it were made again.
     for index in 0..20 {
         world.task(&format!("civil/culvert-{index:03}"), "easy");
     }
@@ -208,7 +208,7 @@ fn a_task_that_changed_or_is_gone_is_refused_until_it_is_back() {
     assert_eq!(world.data("evolve resume w-1")["state"], "ended");
 }
 
-/// Logs of earlier versions do not say how tasks are divided: they are read, and nobody goes on with them.
+/// Logs of earlier versions do not contain the division of tasks: they can be read, but not resumed.
 #[test]
 fn a_log_without_its_division_is_shown_and_not_gone_on_with() {
     let (world, _) = killed_in_the_first_cycle();

@@ -1,4 +1,4 @@
-//! What evolution finds, and what it does not claim to have found.
+//! Improvements that evolution finds, and that it does not claim any where there are none.
 
 use serde_json::Value;
 
@@ -38,7 +38,7 @@ fn the_improvement_is_found_kept_and_confirmed() {
         );
         let state = world.state("evolve/w-1");
         assert_ne!(state.champion, state.started.baseline);
-        // The better one lies in the workspace, with a label; what was there before has one too.
+        // The better candidate is in the workspace, with a label; so has the previous one.
         let here = world.workspace().here().unwrap();
         assert_eq!(here.id, state.champion);
         assert!(here.system_prompt().contains(LESSON));
@@ -48,7 +48,7 @@ fn the_improvement_is_found_kept_and_confirmed() {
         assert_eq!(world.workspace().find("evolve-w-1-2").unwrap(), state.champion);
         let begun = world.workspace().load(world.workspace().find("evolve-w-1-0").unwrap()).unwrap();
         assert_eq!(begun.files.into_iter().collect::<Vec<_>>(), before.into_iter().collect::<Vec<_>>());
-        // The tasks that were kept for the end say so too, and were used for nothing else.
+        // The tasks kept for the end confirm it, and were used for nothing else.
         let holdout = world.events("evolve/w-1", "holdout_measured");
         assert_eq!(holdout.len(), 1);
         assert_eq!(holdout[0]["pairs"], 12);
@@ -60,8 +60,8 @@ fn the_improvement_is_found_kept_and_confirmed() {
     }
 }
 
-/// Tasks of tests and of the end are used once each, and no task is used for two things, but that what was tested on may
-/// be learned from later.
+/// Tasks for tests and for the end are used once each, and no task is used for two purposes, except that tasks of tests
+/// may be learned from later.
 fn tasks_of_uses_are_apart(world: &World) {
     let mut tested = std::collections::BTreeSet::new();
     let mut learned = std::collections::BTreeSet::new();
@@ -80,7 +80,7 @@ fn tasks_of_uses_are_apart(world: &World) {
     assert!(!tested.is_empty() && !learned.is_empty());
 }
 
-/// The same models over tasks of the project: what is found does not depend on the tasks being made on the fly.
+/// The same models on tasks of the project: the result does not depend on generating tasks on the fly.
 #[test]
 fn it_is_found_on_selected_tasks_too() {
     let world = World::finished();
@@ -93,9 +93,9 @@ fn it_is_found_on_selected_tasks_too() {
     world.assert_sound("evolve-w-1");
 }
 
-/// A simulation whose skill is the same whatever it is told. Each run may accept anything with a chance of at most 0.05,
-/// so of six runs three or more accept with a chance of 0.0022, and of forty nine or more with one of 0.0003. Seeds are
-/// fixed: what passes once passes always, and a gate that is too generous fails here.
+/// A simulation whose skill does not depend on the prompt. Each run may accept something with a probability of at most
+/// 0.05, so three or more of six runs do with a probability of 0.0022, and nine or more of forty with one of 0.0003.
+/// Seeds are fixed: the test always passes or always fails, and it fails if acceptance is too generous.
 #[test]
 fn where_nothing_helps_nothing_is_accepted() {
     let (runs, most) = if aec_test::full() { (40, 8) } else { (6, 2) };
@@ -106,7 +106,7 @@ fn where_nothing_helps_nothing_is_accepted() {
             let cycle = cycle(body);
             skill(&format!("idea-{cycle}"), &format!("Idea number {cycle} says nothing of any use.")).into()
         });
-        // Tests have as many tasks as they may have.
+        // Tests use as many tasks as they may.
         for index in TASKS..48 {
             world.task(&format!("civil/channel-{index:03}"), "easy");
         }

@@ -1,5 +1,5 @@
-//! Models that answer nonsense or worse, workspaces and logs that are broken, machines without git: each has a clear
-//! outcome, and nothing outside the places of a run is touched.
+//! Models that answer nonsense or worse, broken workspaces and logs, machines without git: each case has a clear
+//! outcome, and nothing outside the run's directories is touched.
 
 use std::os::unix::fs::symlink;
 
@@ -10,7 +10,7 @@ use crate::voices::{actions, skill};
 use crate::world::{PLACES, WRONG, assert_only, usual};
 use crate::{Said, Voices, World};
 
-/// One cycle of an evolver that always says this; the events of the proposal.
+/// One cycle of an evolver that always gives this reply. Returns the event of the proposal.
 fn cycle_with(reply: &str) -> (World, Value) {
     let said = reply.to_owned();
     let world =
@@ -241,7 +241,7 @@ fn a_broken_log_is_named_and_not_touched() {
         let listed = world.json("evolve history");
         assert_eq!(listed.errors()[0].0, id, "the list names it too: {listed:?}");
     }
-    // Half a line at the end is what a kill leaves: the rest is there, and it goes on.
+    // A kill leaves half a line at the end: the rest is there, and the run continues.
     let before: String = lines[..lines.len() - 1].join("\n") + "\n";
     std::fs::write(&path, format!("{before}{}", &lines[lines.len() - 1][..20])).unwrap();
     let data = world.data("evolve resume w-1");

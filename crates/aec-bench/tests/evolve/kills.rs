@@ -1,5 +1,5 @@
-//! Killed at any moment, again and again: a run comes to the same end, pays for no trial twice, and loses nothing that
-//! was accepted.
+//! Killed at any moment, again and again: a run ends with the same result, pays for no trial twice, and loses nothing
+//! that was accepted.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use crate::voices::{cycle, said_by, skill};
 use crate::world::{LESSON, usual};
 use crate::{Said, World};
 
-/// Chance that is the same in every run of the test.
+/// Random numbers that are the same in every run of the test.
 struct Chance(u64);
 
 impl Chance {
@@ -29,7 +29,7 @@ impl Chance {
     }
 }
 
-/// Bytes of the log, and of records: whichever is watched.
+/// Bytes of the log or of the records, whichever is watched.
 fn seen(world: &World, (run, experiment): (&str, &str), records: bool) -> usize {
     if records {
         return names_in(&world.env.path("artefacts/ledger").join(experiment)).len();
@@ -38,13 +38,13 @@ fn seen(world: &World, (run, experiment): (&str, &str), records: bool) -> usize 
     String::from_utf8_lossy(&log).matches('\n').count()
 }
 
-/// Kills a run a moment after what is watched has grown. Whether it was still running.
+/// Kills a run a moment after the watched files have grown. Returns whether it was still running.
 fn kill(world: &World, names: (&str, &str), mut run: Running, chance: &mut Chance) -> bool {
     let records = chance.up_to(2) == 0;
     let wanted =
         seen(world, names, records) + usize::try_from(chance.up_to(if records { 12 } else { 4 })).unwrap();
     until("what is watched", || seen(world, names, records) >= wanted || run.is_over());
-    // The moment is what is random here; nothing waits for anything to be ready.
+    // Only the moment is random here; nothing waits for anything to be ready.
     let spin = Duration::from_micros(chance.up_to(30_000));
     let begun = Instant::now();
     while begun.elapsed() < spin {
@@ -55,7 +55,7 @@ fn kill(world: &World, names: (&str, &str), mut run: Running, chance: &mut Chanc
     alive
 }
 
-/// Every trial that was asked for has one result that counts; what came before it was cut off.
+/// Every requested trial has one result that counts; earlier attempts were cut off.
 fn every_trial_has_one_result(world: &World, (run, experiment): (&str, &str)) {
     let mut attempts: BTreeMap<String, Vec<(u32, Outcome)>> = BTreeMap::new();
     for record in world.records(experiment).values() {
@@ -109,7 +109,7 @@ fn an_evolution_that_is_killed_comes_to_the_same_end() {
         while !over {
             let begun = seen(&world, NAMES, false) > 0;
             if !begun && world.directory(NAMES.0).exists() {
-                // It was killed before it had said anything: there is nothing to go on with.
+                // It was killed before it wrote anything, so there is nothing to resume.
                 std::fs::remove_dir_all(world.directory(NAMES.0)).unwrap();
             }
             let line = if begun { "evolve resume w-1" } else { "evolve run -c evolution.yaml" };

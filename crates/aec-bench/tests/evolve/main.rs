@@ -1,4 +1,4 @@
-//! Evolution and swarm from outside: the real binary, models that the test plays itself, and what is on disk afterwards.
+//! Evolution and swarm from outside: the real binary, models played by the test, and the files on disk afterwards.
 
 #![expect(
     clippy::unwrap_used,

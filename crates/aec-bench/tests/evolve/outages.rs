@@ -1,5 +1,5 @@
-//! What stops a run, what it says then, and how it goes on: models that fail, money that is used up, workspaces that
-//! are gone or changed by hand.
+//! What stops a run, what it then reports, and how it continues: models that fail, budgets that are used up, workspaces
+//! that are gone or edited.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use crate::voices::cycle;
 use crate::world::{WRONG, prices, usual};
 use crate::{Said, World};
 
-/// Models of which one fails until somebody mends it.
+/// Models of which one fails until the test repairs it.
 fn failing(model: &'static str, answer: fn(&Value) -> Said) -> (World, Arc<AtomicBool>) {
     let broken = Arc::new(AtomicBool::new(true));
     let shared = Arc::clone(&broken);
@@ -28,7 +28,7 @@ fn failing(model: &'static str, answer: fn(&Value) -> Said) -> (World, Arc<Atomi
     (world, broken)
 }
 
-/// The problem with this id that a run told.
+/// The problem with this id that a run reported.
 fn told(run: &Run, id: &str) -> Value {
     let errors = run.envelope()["errors"].as_array().unwrap().clone();
     errors.into_iter().find(|error| error["id"] == id).unwrap_or_else(|| panic!("{id}: {run:?}"))
@@ -60,7 +60,7 @@ fn a_swarm_whose_agents_all_fail_stops_and_goes_on_when_the_fault_has_passed() {
     world.archive("swarm/w-1");
 }
 
-/// Phases that a swarm went through, in order.
+/// Phases of a swarm, in order.
 fn phases(world: &World) -> Vec<String> {
     let changed = world.events("swarm/w-1", "phase_changed");
     changed.iter().map(|event| event["phase"].as_str().unwrap().to_owned()).collect()
@@ -69,7 +69,7 @@ fn phases(world: &World) -> Vec<String> {
 #[test]
 fn a_swarm_without_money_stops_and_goes_on_with_more() {
     let world = World::with(different);
-    // A question may take half a dollar: the first one is paid for, a later one is not.
+    // A question may cost half a dollar: the budget covers the first one, but not a later one.
     world.env.write("configs/prices.toml", prices(&[("evolver", 30.0), ("solver", 10.0)]));
     world.swarm(&[AGENTS, SOLVER, SHORT, "budget: { max_cost_usd: 0.56, eval_budget_usd: 0.2 }"]);
     let run = world.json("swarm run swarm.yaml");
@@ -135,7 +135,7 @@ fn why_a_run_stopped_is_told_with_its_id_and_what_to_do() {
     }
 }
 
-/// The usual models; when the second candidate is asked for, somebody writes a file of the workspace.
+/// The usual models; when the second candidate is requested, the test edits a file of the workspace.
 fn edited(name: &'static str, text: &'static str) -> World {
     let place: Arc<OnceLock<PathBuf>> = Arc::default();
     let shared = Arc::clone(&place);

@@ -1,4 +1,4 @@
-//! Many agents at once: what is theirs alone, what they share, and how they end.
+//! Many agents at once: what each has alone, what they share, and how they end.
 
 use aec_test::files::names_in;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use crate::voices::{cycle, said_by, skill};
 use crate::world::{LESSON, prices, usual};
 use crate::{Said, World};
 
-/// Agents whose ideas differ, by what they are told to look at.
+/// Agents with different ideas, depending on what they are asked to look at.
 pub(crate) fn different(body: &Value) -> Said {
     if body["model"] == "solver" {
         return usual(body);
@@ -34,14 +34,14 @@ fn agents_share_one_archive_and_go_on_from_what_others_found() {
     assert_eq!((&data["state"], &data["kind"]), (&json!("ended"), &json!("swarm")));
     let state = world.state("swarm/w-1");
     assert_eq!(state.candidates[&state.champion].agent, "agent-1");
-    // Later cycles of the others begin with what the second one found.
+    // Later cycles of the others begin with the improvement that the second one found.
     let started = world.events("swarm/w-1", "cycle_started");
     let champion = state.champion.to_string();
     assert!(
         started.iter().any(|event| event["agent"] != "agent-1" && event["parent"] == champion),
-        "nobody took what another found"
+        "no agent took what another found"
     );
-    // Every word to an agent reached its own model and no other.
+    // Every message to an agent reached its own model and no other.
     for (who, agent) in [("first", "agent-0"), ("second", "agent-1"), ("third", "agent-2")] {
         let asked = world.voices.asked("evolver");
         let told = asked
@@ -146,7 +146,7 @@ fn an_agent_that_fails_too_often_is_retired() {
 fn agents_without_progress_change_their_ways() {
     let world = World::with(|body| match body["model"].as_str() {
         Some("solver") => usual(body),
-        // Always the same: nothing new after the first time.
+        // Always the same proposal: nothing is new after the first time.
         _ => skill("same", "This says nothing of any use, ever.").into(),
     });
     world.swarm(&[
@@ -188,10 +188,10 @@ fn the_money_has_phases_and_is_never_overdrawn() {
     let phases: Vec<Value> =
         world.events("swarm/w-1", "phase_changed").iter().map(|event| event["phase"].clone()).collect();
     assert_eq!(phases[..2], [json!("winding_down"), json!("final")], "{phases:?}");
-    // What was planned is done, and the tasks kept for the end are used: that is the end.
+    // All planned cycles are done and the tasks kept for the end are used, so the swarm is over.
     assert_eq!(data["holdout"]["pairs"], 2, "{data}");
     world.refuses("swarm resume w-1 --max-cost 50", (3, "X037"), &["kept for the end", "begin a new run"]);
-    // That holds for one that was killed right after they were used, too.
+    // The same is true for a swarm that was killed right after those tasks were used.
     let log = world.directory("swarm/w-1").join("events.jsonl");
     let text = std::fs::read_to_string(&log).unwrap();
     let used = text.find("\"purpose\":\"holdout\"").unwrap();
@@ -214,7 +214,7 @@ fn the_money_has_phases_and_is_never_overdrawn() {
     let questions: f64 =
         world.events("swarm/w-1", "answered").iter().map(|event| event["cost_usd"].as_f64().unwrap()).sum();
     assert!(trials + questions <= 1.5, "{trials} {questions}");
-    // When it winds down, only the best is worked on, with one change at most.
+    // When it winds down, agents work only on the best candidate, with at most one change.
     let careful = text
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).unwrap())

@@ -1,5 +1,5 @@
-//! Models that a test plays itself: a server that speaks the format of chat completions, answers as a function says, and
-//! remembers what it was asked. What it answers may depend on the system prompt, which no script can.
+//! Models played by a test: a server with the chat completions format that answers as a function says and records its
+//! requests. The answer may depend on the system prompt, which a script cannot do.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -9,16 +9,13 @@ use std::thread::JoinHandle;
 
 use serde_json::{Value, json};
 
-/// What a model says.
+/// An answer of a model.
 #[derive(Clone, Debug)]
 pub(crate) enum Said {
-    /// A text.
     Text(String),
-    /// A call of a tool.
     Call(&'static str, Value),
-    /// A failure with this status.
     Status(u16),
-    /// Nothing, until somebody hangs up.
+    /// No answer until the client disconnects.
     Silence,
 }
 
@@ -34,11 +31,10 @@ impl From<String> for Said {
     }
 }
 
-/// What was asked, and a bell for those who wait.
+/// The requests, and a signal for waiting threads.
 type Asked = (Mutex<Vec<Value>>, Condvar);
 type Answer = dyn Fn(&Value) -> Said + Send + Sync;
 
-/// Models that a test plays.
 pub(crate) struct Voices {
     port: u16,
     asked: Arc<Asked>,
@@ -47,7 +43,7 @@ pub(crate) struct Voices {
 }
 
 impl Voices {
-    /// Models that answer as a function says, which sees the body of the request.
+    /// Starts models whose answers a function makes from the body of the request.
     pub(crate) fn start(answer: impl Fn(&Value) -> Said + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -60,7 +56,7 @@ impl Voices {
                     return;
                 }
                 let (kept, answer) = (Arc::clone(&kept), Arc::clone(&answer));
-                // A client that was killed is of no interest.
+                // Errors of a client that was killed do not matter.
                 std::thread::spawn(move || serve(&stream, answer.as_ref(), &kept).ok());
             }
         });
@@ -71,13 +67,13 @@ impl Voices {
         format!("http://127.0.0.1:{}/v1", self.port)
     }
 
-    /// Bodies of the requests to a model so far, in the order in which they came.
+    /// Bodies of the requests to a model so far, in order.
     pub(crate) fn asked(&self, model: &str) -> Vec<Value> {
         let asked = self.asked.0.lock().unwrap();
         asked.iter().filter(|body| body["model"] == model).cloned().collect()
     }
 
-    /// Waits until a model was asked so often.
+    /// Waits until a model has been asked this often.
     pub(crate) fn wait_for(&self, model: &str, count: usize) {
         self.wait_until(|asked| asked.iter().filter(|body| body["model"] == model).count() >= count);
     }
@@ -87,13 +83,13 @@ impl Voices {
         self.wait_until(|asked| asked.iter().any(|body| body["model"] == "evolver" && cycle(body) == number));
     }
 
-    /// Waits until what models were asked is so.
+    /// Waits until a condition on the requests holds.
     pub(crate) fn wait_until(&self, is_there: impl Fn(&[Value]) -> bool) {
         let (asked, changed) = &*self.asked;
         drop(changed.wait_while(asked.lock().unwrap(), |asked| !is_there(asked)).unwrap());
     }
 
-    /// Adds what others were asked.
+    /// Adds requests to another server.
     pub(crate) fn remember(&self, asked: &[Value]) {
         self.asked.0.lock().unwrap().extend_from_slice(asked);
     }
@@ -170,7 +166,7 @@ fn serve(stream: &TcpStream, answer: &Answer, asked: &Asked) -> std::io::Result<
     }
 }
 
-/// Tokens that an answer is said to have taken: a quarter of the bytes.
+/// An answer that claims to have taken a quarter of the bytes in tokens.
 fn whole(body: &Value, said: &str, message: &Value, finish: &str) -> Value {
     let asked = body["messages"].to_string().len().div_ceil(4);
     let said = said.len().div_ceil(4);
@@ -181,7 +177,7 @@ fn whole(body: &Value, said: &str, message: &Value, finish: &str) -> Value {
     })
 }
 
-/// Everything that messages of a role say.
+/// All text in messages of a role.
 pub(crate) fn said_by(body: &Value, role: &str) -> String {
     let text = |content: &Value| match content {
         Value::String(text) => text.clone(),
@@ -197,7 +193,7 @@ pub(crate) fn said_by(body: &Value, role: &str) -> String {
     said.join("\n")
 }
 
-/// The cycle that a brief is about.
+/// The cycle in a brief.
 pub(crate) fn cycle(body: &Value) -> u32 {
     let brief = said_by(body, "user");
     let number = brief.split("# Cycle ").nth(1).and_then(|rest| rest.split(' ').next());

@@ -1,4 +1,4 @@
-//! What the tests of evolution share: projects with tasks and a workspace, models that the test plays, and readers for
+//! What the tests of evolution share: projects with tasks and a workspace, models played by the test, and readers for
 //! what a run leaves.
 
 use std::collections::BTreeMap;
@@ -21,14 +21,14 @@ use crate::swarms::{AGENTS, different};
 use crate::voices::{cycle, said_by, skill};
 use crate::{Said, Voices};
 
-/// The answer that earns everything.
+/// An answer with full reward.
 pub(crate) const RIGHT: &str = r#"{"flow_m3_s": 3.217, "depth_m": 1.254}"#;
-/// One that earns nothing.
+/// An answer with no reward.
 pub(crate) const WRONG: &str = r#"{"flow_m3_s": 1, "depth_m": 1}"#;
-/// What makes the solver better; nobody but the test knows.
+/// What makes the solver better; only the test knows it.
 pub(crate) const LESSON: &str = "Always check the units of every number first.";
 
-/// Tasks of a project: 2 are kept for the end, and half of the others are as many as a test has at most.
+/// Tasks of a project: 2 are kept for the end, and half of the others are the most that a test uses.
 pub(crate) const TASKS: usize = 34;
 
 const TASK: &str = "version = \"1.0\"\n\n[metadata]\ndifficulty = \"DIFFICULTY\"\nvisibility = \"public\"\ntags = [\"x\"]\n\n\
@@ -61,19 +61,19 @@ evolution: { batch_size: 4, max_cycles: 3, error_rate: 0.2, max_tasks: 16 }
 holdout: { tasks: 2 }
 ";
 
-/// A project in a world of its own.
+/// A project in a separate test environment.
 pub(crate) struct World {
     pub(crate) env: TestEnv,
     pub(crate) voices: Voices,
 }
 
 impl World {
-    /// A project with tasks, a workspace, and models that play the usual game.
+    /// A project with tasks, a workspace, and the usual models.
     pub(crate) fn new() -> Self {
         Self::with(usual)
     }
 
-    /// The same with models of one's own.
+    /// Like `new`, with other models.
     pub(crate) fn with(answer: impl Fn(&Value) -> Said + Send + Sync + 'static) -> Self {
         let world = Self::bare(Voices::start(answer));
         for index in 0..TASKS {
@@ -86,7 +86,7 @@ impl World {
         world
     }
 
-    /// A project whose evolution has come to its end; it is carried out once for all tests.
+    /// A project with a finished evolution, which is run once for all tests.
     pub(crate) fn finished() -> Self {
         static LEFT: OnceLock<Left> = OnceLock::new();
         Self::left(LEFT.get_or_init(|| {
@@ -96,7 +96,7 @@ impl World {
         }))
     }
 
-    /// A project whose swarm has come to its end, likewise.
+    /// A project with a finished swarm, which is run once for all tests.
     pub(crate) fn swarmed() -> Self {
         static LEFT: OnceLock<Left> = OnceLock::new();
         Self::left(LEFT.get_or_init(|| {
@@ -131,7 +131,7 @@ impl World {
         world
     }
 
-    /// Names that lead to the models of this test.
+    /// Writes an endpoints file in which these names lead to the models of this test.
     pub(crate) fn endpoints(&self, models: &[&str]) {
         let url = self.voices.url();
         let row = |model: &&str| {
@@ -169,12 +169,12 @@ impl World {
         }
     }
 
-    /// Changes the evolution file: each key that is given replaces the line of that key, or is added.
+    /// Changes the evolution file: each given line replaces the line with the same key, or is added.
     pub(crate) fn evolution(&self, lines: &[&str]) {
         self.env.write("evolution.yaml", changed(EVOLUTION, lines));
     }
 
-    /// The same for the swarm file.
+    /// Changes the swarm file in the same way.
     pub(crate) fn swarm(&self, lines: &[&str]) {
         self.env.write("swarm.yaml", changed(SWARM, lines));
     }
@@ -184,22 +184,21 @@ impl World {
         self.env.run(line.split_whitespace())
     }
 
-    /// The same with JSON as its answer.
+    /// Like `run`, with `--json`.
     pub(crate) fn json(&self, line: &str) -> Run {
         self.env.run(["--json"].into_iter().chain(line.split_whitespace()))
     }
 
-    /// Runs the program and takes the data of its envelope; the exit code must be 0.
+    /// Runs the program, which must succeed, and returns the data of its envelope.
     pub(crate) fn data(&self, line: &str) -> Value {
         self.json(line).data()
     }
 
-    /// Runs the evolution to its end.
     pub(crate) fn evolve(&self) -> Value {
         self.data("evolve run -c evolution.yaml")
     }
 
-    /// The only problem of a run that ended with this code, as the envelope has it.
+    /// The only problem of a run that ended with this code, from the envelope.
     pub(crate) fn refusal(&self, line: &str, code: i32) -> Value {
         let run = self.json(line);
         assert_eq!(run.code, Some(code), "{line}: {run:?}");
@@ -208,7 +207,7 @@ impl World {
         errors[0].clone()
     }
 
-    /// A refusal with this id whose sentence, reason or fix has these words, which leaves everything as it was.
+    /// Checks for a refusal with this id whose text contains these words, and that it changes nothing.
     pub(crate) fn refuses(&self, line: &str, (code, id): (i32, &str), words: &[&str]) {
         let before = self.files();
         let refusal = self.refusal(line, code);
@@ -220,7 +219,7 @@ impl World {
         assert_same(&before, &self.files());
     }
 
-    /// Starts a run that is watched while it works.
+    /// Starts a run that the test watches.
     pub(crate) fn start(&self, line: &str) -> Running {
         Running::new(self.env.start_piped(line.split_whitespace()))
     }
@@ -230,37 +229,35 @@ impl World {
         self.env.path("artefacts/feedback").join(run)
     }
 
-    /// What the log of a run holds.
     pub(crate) fn entries(&self, run: &str) -> Vec<Entry> {
         aec_evolve::log::entries(&self.directory(run)).unwrap()
     }
 
-    /// What the log adds up to.
+    /// The state that the log describes.
     pub(crate) fn state(&self, run: &str) -> State {
         State::replay(&self.entries(run)).unwrap()
     }
 
-    /// The lines of the log with this event, as they are written.
+    /// The lines of the log with this event, as written.
     pub(crate) fn events(&self, run: &str, event: &str) -> Vec<Value> {
         let text = std::fs::read_to_string(self.directory(run).join("events.jsonl")).unwrap();
         let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         lines.filter(|line| line["event"] == event).collect()
     }
 
-    /// The archive as the file beside the log has it; it is what the log adds up to.
+    /// The archive file beside the log; it must agree with the log.
     pub(crate) fn archive(&self, run: &str) -> String {
         let text = std::fs::read_to_string(self.directory(run).join("archive.json")).unwrap();
         assert_eq!(text, self.state(run).archive.to_json(), "the archive is what the log adds up to");
         text
     }
 
-    /// The workspace, as the library opens it.
     pub(crate) fn workspace(&self) -> Workspace {
         let git = GitProgram::find(std::env::var_os("PATH")).unwrap();
         Workspace::open(git, &self.env.path("workspaces/w")).unwrap()
     }
 
-    /// What git itself says about the workspace.
+    /// The output of git itself about the workspace.
     pub(crate) fn git(&self, line: &str) -> String {
         let mut command = Command::new("git");
         let output = command
@@ -272,7 +269,7 @@ impl World {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// All records of a run, by the names of their files. Each must be whole.
+    /// All records of a run, by file name. Each must be complete.
     pub(crate) fn records(&self, experiment: &str) -> BTreeMap<String, TrialRecord> {
         let directory = self.env.path("artefacts/ledger").join(experiment);
         let names = names_in(&directory).into_iter();
@@ -288,7 +285,7 @@ impl World {
     /// Every file of the project and the home.
     pub(crate) fn files(&self) -> BTreeMap<String, Vec<u8>> {
         let mut files = files_below(&self.env.dir());
-        // Whoever only looks whether something is in use leaves an empty file behind.
+        // A process that checks whether the workspace is in use leaves an empty lock file.
         files.remove("workspaces/w/.git/aec-bench-lock");
         files.extend(
             files_below(&self.env.home()).into_iter().map(|(name, text)| (format!("~/{name}"), text)),
@@ -296,21 +293,21 @@ impl World {
         files
     }
 
-    /// What lies in the workspace beside git's own.
+    /// The files of the workspace, without git's own.
     pub(crate) fn in_workspace(&self) -> BTreeMap<String, Vec<u8>> {
         let mut files = files_below(&self.env.path("workspaces/w"));
         files.retain(|name, _| !name.starts_with(".git/"));
         files
     }
 
-    /// `ledger verify` finds nothing wrong.
+    /// Checks that `ledger verify` finds nothing wrong.
     pub(crate) fn assert_sound(&self, experiment: &str) {
         let verified = self.json(&format!("ledger verify -e {experiment}"));
         assert_eq!(verified.code, Some(0), "{verified:?}");
     }
 }
 
-/// What a run has left, and what its models were asked.
+/// The files that a run left, and the requests to its models.
 struct Left {
     files: BTreeMap<String, Vec<u8>>,
     asked: Vec<Value>,
@@ -323,7 +320,7 @@ impl Left {
     }
 }
 
-/// Whether two trees are the same, with a message that names what is not.
+/// Checks that two trees are the same; the message names the differences.
 pub(crate) fn assert_same(before: &BTreeMap<String, Vec<u8>>, after: &BTreeMap<String, Vec<u8>>) {
     let names: std::collections::BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     let differing: Vec<&&String> =
@@ -331,7 +328,7 @@ pub(crate) fn assert_same(before: &BTreeMap<String, Vec<u8>>, after: &BTreeMap<S
     assert!(differing.is_empty(), "these are not as they were: {differing:?}");
 }
 
-/// Whether nothing but these places is new, gone or another.
+/// Checks that nothing outside these places was added, removed or changed.
 pub(crate) fn assert_only(
     before: &BTreeMap<String, Vec<u8>>,
     after: &BTreeMap<String, Vec<u8>>,
@@ -345,15 +342,15 @@ pub(crate) fn assert_only(
     assert_same(&outside(before), &outside(after));
 }
 
-/// Where a run may write.
+/// The directories that a run may write to.
 pub(crate) const PLACES: [&str; 4] = ["workspaces/w/", "artefacts/feedback/", "artefacts/ledger/", "jobs/"];
 
-/// A file with some of its lines replaced; a line is found by its key.
+/// A file with some lines replaced; a line is found by its key.
 fn changed(text: &str, lines: &[&str]) -> String {
     let key = |line: &str| line.split(':').next().unwrap_or_default().to_owned();
     let mut all: Vec<String> = text.lines().map(str::to_owned).collect();
     for line in lines {
-        // A key with a minus before it is taken out.
+        // A key with a minus before it is removed.
         if let Some(gone) = line.strip_prefix('-') {
             all.retain(|known| key(known) != gone);
             continue;
@@ -375,7 +372,7 @@ pub(crate) fn prices(rows: &[(&str, f64)]) -> String {
     format!("schema_version = 1\n\n{}", rows.join("\n"))
 }
 
-/// The number of the task that a solver is asked about.
+/// The number of the task in a request to a solver.
 pub(crate) fn task_number(body: &Value) -> u32 {
     let asked = said_by(body, "user");
     let number: String =
@@ -383,8 +380,8 @@ pub(crate) fn task_number(body: &Value) -> u32 {
     number.parse().unwrap_or(0)
 }
 
-/// The usual game: a solver that gets a sixth of the tasks right, and all of them when it is told to check units; an
-/// evolver that finds that out in its second cycle.
+/// The usual models: a solver that gets a sixth of the tasks right, and all of them when its prompt says to check
+/// units; an evolver that proposes this in its second cycle.
 pub(crate) fn usual(body: &Value) -> Said {
     match body["model"].as_str() {
         Some("solver") => {

@@ -1,4 +1,4 @@
-//! Job directories of every kind: left by real jobs, and by somebody who means harm.
+//! Job directories of every kind: of real jobs, and malicious ones.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::told;
 use crate::world::Project;
 
-/// Directories that real jobs left, without the paths of the machine that they ran on.
+/// Directories of real jobs, without the paths of the machine that they ran on.
 fn left(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/harbor/jobs").join(name)
 }
@@ -106,5 +106,5 @@ fn hostile_directories_do_no_harm() {
     project.assert_sound("hostile");
     assert!(!project.env.path("escape").exists());
     let (id, _) = project.refusal("import tasks", 3);
-    assert_eq!(id, "H022", "a directory without a job is told as before");
+    assert_eq!(id, "H022", "a directory without a job is reported as before");
 }

@@ -1,5 +1,5 @@
-//! Harbor from outside: the released program runs jobs of ours in an environment of the tests' own, and job directories of
-//! every kind are brought in.
+//! Harbor from outside: the released program runs our jobs in a test environment, and job directories of every kind are
+//! imported.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it should be")]
 
@@ -20,10 +20,10 @@ use world::Project;
 
 /// The version that most tests use.
 const VERSION: &str = "0.25.0";
-/// The environment of the tests' own.
+/// The Harbor environment of these tests.
 const ROOM: &str = "local_room:LocalRoom";
 
-/// A project for which Harbor is installed, or nothing where it cannot be had.
+/// A project with Harbor installed, or `None` if it cannot be installed.
 fn project(tasks: usize) -> Option<Project> {
     project_of(VERSION, tasks)
 }
@@ -35,7 +35,7 @@ fn project_of(version: &str, tasks: usize) -> Option<Project> {
         return None;
     }
     let mut project = Project::with_tasks(tasks);
-    // Last on the path: Harbor's own Python is not the one that verifiers run with.
+    // Last on the path: verifiers must not run with Harbor's own Python.
     let path = std::env::var("PATH").unwrap();
     project.env.set("PATH", &format!("{path}:{}", programs.display()));
     project.env.set("PYTHONPATH", python().to_str().unwrap());
@@ -57,7 +57,7 @@ fn jobs(project: &Project, experiment: &str) -> Vec<PathBuf> {
     found
 }
 
-/// What tells verdicts apart: task, agent, repetition, outcome, reward and what was frozen.
+/// What distinguishes verdicts: task, agent, repetition, outcome, reward and the frozen files.
 fn verdicts(project: &Project, experiment: &str) -> Vec<String> {
     let line = |record: &TrialRecord| {
         let submission = record.outputs.submission.as_ref().map(|submission| submission.digest.to_string());
@@ -76,7 +76,7 @@ fn verdicts(project: &Project, experiment: &str) -> Vec<String> {
     lines
 }
 
-/// What a record says of a key of the agent's result.
+/// The value of a key of the agent's result in a record.
 fn told(record: &TrialRecord, key: &str) -> String {
     let value = record.outputs.agent_result.get(key);
     value.map_or_else(String::new, |value| value.as_str().map_or_else(|| value.to_string(), str::to_owned))

@@ -46,7 +46,7 @@ fn same_verdicts(version: &str) {
     assert_eq!(again["recorded"], 0);
     assert_eq!(jobs(&project, "there").len(), 1, "nothing is left to do");
 
-    // The same job as somebody else would bring it in.
+    // The same job, imported as a job of another user.
     let job = jobs(&project, "there").remove(0);
     let brought = project.data(&format!("import {} -e brought", job.display()));
     let counts = |data: &Value| {

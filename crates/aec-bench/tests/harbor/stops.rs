@@ -1,4 +1,4 @@
-//! Jobs that are interrupted, killed or crash: what finished is recorded, the rest is done by the next run.
+//! Jobs that are interrupted, killed or crash: finished trials are recorded, and the next run does the rest.
 
 use std::path::PathBuf;
 
@@ -10,10 +10,10 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use crate::world::Project;
 use crate::{ROOM, jobs, project, verdicts};
 
-/// Seconds that the slow solution takes, by way of the tests' environment.
+/// The variable with the seconds that the slow solution takes, for the test environment.
 const SLOWLY: &str = "LOCAL_ROOM_SLOWLY";
 
-/// Two tasks, of which the second takes its time.
+/// Two tasks, of which the second is slow.
 fn slow() -> Option<Project> {
     let mut project = project(2)?;
     let solution =
@@ -29,7 +29,7 @@ fn line(experiment: &str) -> String {
     )
 }
 
-/// The process of the only job that is under way.
+/// The process of the only running job.
 fn harbor(project: &Project, experiment: &str) -> Pid {
     let below = project.jobs(experiment).join("_harbor");
     until_some("a job", || {
@@ -40,12 +40,12 @@ fn harbor(project: &Project, experiment: &str) -> Pid {
     })
 }
 
-/// Waits until so many records are there.
+/// Waits until there are this many records.
 fn wait_for_records(project: &Project, experiment: &str, count: usize) {
     until("records", || project.record_names(experiment).len() >= count);
 }
 
-/// The slow task is quick from now on, as if whatever held it up were gone; its files stay what they are.
+/// Makes the slow task quick from now on, without changing its files.
 fn hurry(project: &mut Project) {
     project.env.set(SLOWLY, "0");
 }
@@ -96,8 +96,8 @@ fn a_job_that_outlives_its_run_is_recorded_by_the_next_one() {
     let pid = harbor(&project, "orphan");
     running.signal(Signal::KILL);
     running.end();
-    // It stands still until somebody has looked at it, however long that takes. Not earlier: processes that stand still
-    // when their session's last parent dies are hung up on.
+    // It is paused until the test has looked at it, however long that takes. Not earlier: paused processes get a
+    // hang-up signal when the last parent of their session dies.
     kill_process(pid, Signal::STOP).unwrap();
     let (id, _) = project.refusal("run --resume orphan", 4);
     assert_eq!(id, "Y036", "its trials would be run twice");

@@ -1,4 +1,4 @@
-//! Tasks in Harbor's contract: there, through its own program, and back.
+//! Tasks in Harbor's format: exported, run by its own program, and imported again.
 
 use std::process::Command;
 
@@ -46,7 +46,7 @@ fn a_task_comes_back_as_it_was() {
     let (id, _) = project.refusal("task export civil/channel-000 --format harbor -o out", 3);
     assert_eq!(id, "Y044");
 
-    // Somebody changed what was exported: it is translated like any other.
+    // An exported task that was edited is translated like any other.
     let changed = text("task.toml").replace("timeout_sec = 60.0", "timeout_sec = 90.0");
     std::fs::write(out.join("civil.channel-000/task.toml"), changed).unwrap();
     let data = other.data(&format!("task import {} --format harbor --id civil/changed", out.display()));
@@ -84,7 +84,7 @@ fn keys_that_cannot_be_taken_over_are_told() {
     assert_eq!(project.data("task show harbor/one")["task"]["environment"]["allow_internet"], true);
 }
 
-/// Export, a job that somebody else runs with Harbor's own command line, import, verify.
+/// Export, a job run with Harbor's own command line, import, verify.
 #[test]
 fn a_job_of_exported_tasks_comes_back_and_is_judged_again() {
     let Some(project) = project(2) else { return };
@@ -120,7 +120,7 @@ fn a_job_of_exported_tasks_comes_back_and_is_judged_again() {
     project.assert_sound("harbor-elsewhere");
     let shown = project.json("evaluate -e harbor-elsewhere");
     assert_eq!(shown.code, Some(0), "{shown:?}");
-    // A reward that this judge does not give is told, and does not count.
+    // A reward that our judge does not confirm is reported, and does not count.
     let trial =
         names_in(&project.env.path("theirs/elsewhere")).into_iter().find(|name| name.contains("__")).unwrap();
     let result = format!("theirs/elsewhere/{trial}/result.json");
@@ -131,7 +131,7 @@ fn a_job_of_exported_tasks_comes_back_and_is_judged_again() {
     assert_eq!(run.code, Some(1), "{run:?}");
     assert_eq!(run.errors().iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>(), ["H021"]);
     assert!(project.records("altered").values().all(|record| record.reward() == Some(1.0)));
-    // A task that is another now is not what was judged there.
+    // A task that was changed since is not the one that was judged there.
     project.env.write("tasks/civil/channel-000/instruction.md", "Something else in /workspace/output.json\n");
     let data = project.data("import theirs/elsewhere -e later");
     assert_eq!(

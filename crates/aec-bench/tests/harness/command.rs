@@ -1,4 +1,4 @@
-//! `command`: somebody's own program as the agent.
+//! `command`: the user's own program as the agent.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ fn program(path: &str, text: &str) -> AgentFile {
     AgentFile { path: path.to_owned(), content: text.as_bytes().into(), executable: true }
 }
 
-/// A bench whose model is behind a real server with a key.
+/// A bench whose model is on a real server with a key.
 async fn served(parameters: Value, script: &str, faults: &[&str]) -> (Bench, TestServer) {
     let mut bench = Bench::new(Harness::Command, parameters);
     write(&bench.directory.path().join("s.json"), script);
@@ -59,7 +59,7 @@ async fn the_example_agent_works_with_its_model_and_never_sees_a_key() {
     assert_eq!(left.result("model_calls"), 3);
     assert_eq!(left.result("agent_result"), &json!({ "status": "ok", "model": "mine", "turns_used": 3 }));
     assert_eq!(left.rollout.resolved_model.as_deref(), Some("big"));
-    // What it said and heard is in the trajectory, once.
+    // The trajectory contains each message once.
     let said = |role: EventRole| -> Vec<&str> {
         let events = left.events.iter().filter(|event| event.role == role);
         events.filter_map(|event| event.content.as_deref()).collect()
@@ -102,7 +102,7 @@ async fn the_seven_variables_are_set_and_nobody_replaces_them() {
             { "name": "task_bash", "source": "plot.py", "description": "Plots the survey.", "returns_image": true },
         ])
     );
-    // Nothing is filled in, and the token is not written down.
+    // References are not filled in, and the token is not recorded.
     assert_eq!((&env["MY_OWN"], &env["LANG"]), (&json!("$P_KEY"), &json!("C")));
     assert_eq!(env["OPENAI_API_KEY"], "[token of the gateway redacted]");
     assert!(env["OPENAI_BASE_URL"].as_str().unwrap().starts_with("http://127.0.0.1:"));
@@ -188,7 +188,7 @@ async fn a_program_that_ends_for_want_of_its_model_did_not_fail_itself() {
     );
 }
 
-/// Ends while its model still thinks: the gateway's first sign of life says that the call is under way.
+/// Ends while its model is still answering: the gateway's first byte shows that the call is under way.
 const IMPATIENT: &str = r"
 import json, os, urllib.request
 body = dict(model=os.environ['AGENT_MODEL'], max_tokens=20, stream=True, messages=[dict(role='user', content='hello')])
@@ -197,7 +197,7 @@ request = urllib.request.Request(os.environ['OPENAI_BASE_URL'] + '/chat/completi
 print(urllib.request.urlopen(request).readline().decode(), end='')
 ";
 
-/// A program that leaves a call behind when it ends: the call ends with it, and what it may have cost is counted.
+/// A program that ends during a call: the call ends with it, and its possible cost is counted.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_under_way_ends_with_the_program_and_is_counted() {
     let parameters = json!({ "command": ["python3", "/agent/impatient.py"] });

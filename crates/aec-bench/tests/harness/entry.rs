@@ -1,4 +1,4 @@
-//! `agent-entry`: the tool loop inside a container, told by the seven variables.
+//! `agent-entry`: the tool loop inside a container, controlled by the seven variables.
 
 use std::process::{Command, Output};
 use std::sync::Arc;
@@ -76,7 +76,7 @@ async fn model_and_instruction_come_from_their_variables() {
     let sent = stage.sent(0);
     assert_eq!(sent["model"], "mine");
     assert_eq!(sent["messages"][1]["content"], "Write /workspace/output.md.");
-    // Defaults of the others.
+    // Defaults of the other variables.
     let limit = sent.get("max_tokens").or_else(|| sent.get("max_completion_tokens"));
     assert_eq!(limit.unwrap(), 16_384);
     let envelope: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -169,7 +169,7 @@ async fn tools_are_offered_and_run() {
     let trajectory = stage.file("trajectory.jsonl").unwrap();
     assert!(trajectory.contains("flow ['--depth', '2']"), "{trajectory}");
     assert!(trajectory.contains("HOME=/home/somebody") && !trajectory.contains("canary"), "{trajectory}");
-    // What the agent handed in counts before what it wrote itself, unless an old plan has it otherwise.
+    // A submitted answer takes precedence over a written file, unless an old plan has the other order.
     assert_eq!(stage.file("output.md").as_deref(), Some("handed in"));
     let envelope: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(envelope["data"]["output_source"], "submitted_answer");

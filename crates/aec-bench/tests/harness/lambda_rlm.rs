@@ -1,4 +1,4 @@
-//! `lambda_rlm`: a scripted model reads, merges, checks and writes; the plan is ours.
+//! `lambda_rlm`: a scripted model reads, merges, checks and writes; the program makes the plan.
 
 use aec_run::experiment::Harness;
 use aec_run::harness::{End, Limit};
@@ -20,7 +20,7 @@ depends_on = ["depths"]
 generation_mode = "creative"
 "#;
 
-/// A harness whose model answers by what it is asked; the first match counts.
+/// A harness whose model answers by the text of the question; the first match counts.
 pub(super) fn bench(parameters: Value, conversations: &[(&str, &str)]) -> Bench {
     let conversation = |(when, text): &(&str, &str)| json!({"when": when, "replies": [{"text": text}]});
     let script = json!({"conversations": conversations.iter().map(conversation).collect::<Vec<_>>()});
@@ -42,7 +42,7 @@ pub(super) const ANSWERS: [(&str, &str); 5] = [
     ("<data>", "The depth is 1.25 m."),
 ];
 
-/// What is noted of a section.
+/// The notes about a section.
 pub(super) fn section<'a>(left: &'a Left, id: &str) -> &'a Value {
     let noted = left.events.iter().filter_map(|event| event.metadata.get("section"));
     noted.into_iter().find(|section| section["id"] == id).unwrap()
@@ -58,7 +58,7 @@ async fn a_report_is_written_by_plan_and_every_statement_has_its_place() {
         "# 1. Depths\n\nThe depth is 1.25 m.\n\n# 2. Advice\n\nKeep the depth.",
         "{report}"
     );
-    // The source of higher authority wins whatever the models' confidence, and the other is kept.
+    // The source of higher authority wins, whatever the models' confidence, and the other one is kept.
     let fact = &section(&left, "depths")["facts"][0];
     assert_eq!((&fact["value"], &fact["provenance"][0]["source"]), (&json!(1.25), &json!("spec.md")));
     assert_eq!(fact["conflicts"][0]["value"], 9);
@@ -104,11 +104,11 @@ async fn what_cannot_be_had_is_said_and_never_made_up() {
     let left = strict.run().await;
     let End::Task(why) = &left.rollout.end else { panic!("{:?}", left.rollout) };
     assert!(why.contains("the best accuracy that can be had is") && why.contains("would do"), "{why}");
-    // Circles and unknown keys are found before anything is asked.
+    // Circles and unknown keys are found before the first call.
     let circle = bench(json!({}), &ANSWERS);
     circle.task_file("report_template.toml", "[[sections]]\nid='a'\ntitle='A'\ndepends_on=['b']\n[[sections]]\nid='b'\ntitle='B'\ndepends_on=['a']\n");
     assert!(matches!(circle.run().await.rollout.end, End::Task(why) if why.contains("wait for each other")));
-    // A budget ends the work; what is not JSON is a fault of its part, and a field that is not there is a gap.
+    // A budget ends the work; a part that is not JSON is a fault, and a missing field is a gap.
     let poor = bench(json!({"token_budget": 5}), &ANSWERS).run().await;
     assert!(matches!(poor.rollout.end, End::Limit(Limit::Tokens)), "{:?}", poor.rollout);
     let mut answers = ANSWERS;

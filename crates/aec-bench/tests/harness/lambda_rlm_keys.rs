@@ -1,4 +1,4 @@
-//! Every key of `lambda-rlm.toml` and what it does, and what reports are made of.
+//! The effect of every key of `lambda-rlm.toml`, and the parts of reports.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::lambda_rlm::{ANSWERS, bench, section};
 use super::{Bench, Left, bodies, served};
 
-/// The bench of the other tests, with its model behind a server.
+/// The bench of the other tests, with its model on a server.
 async fn on_a_server(
     bench: &mut Bench,
     answers: &[(&str, &str)],
@@ -51,7 +51,7 @@ async fn planner() {
     )
     .await;
     assert!((exact.result("plan")["accuracy"].as_f64().unwrap() - 0.9702).abs() < 1e-9);
-    // Pairs alone need more levels, which cost accuracy.
+    // Merging in pairs needs more levels, which cost accuracy.
     let pairs = planned(
         "[planner]\ncontext_window_chars = 12_000\nmax_branching_factor = 2\naccuracy_target = 0.5\n",
     )
@@ -78,7 +78,7 @@ async fn template_and_its_tiers() {
     assert_eq!(section(&left, "only")["facts"][0]["provenance"][0]["source"], "spec.md");
     flat.task_file("reports/one.toml", super::lambda_rlm::TEMPLATE);
     assert!(matches!(flat.run().await.rollout.end, End::Task(why) if why.contains("flat")));
-    // Without a template the report is one section of everything; for an output of data its facts.
+    // Without a template the report is one section with everything; for an output of data it is the facts.
     let plain = bench(json!({}), &ANSWERS);
     std::fs::remove_file(plain.directory.path().join("task/report_template.toml")).unwrap();
     plain.task_file("instruction.md", "Write JSON to `/workspace/output.json`.\n");
@@ -114,7 +114,7 @@ async fn review() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn execution_guardrails_and_advisor() {
-    // One worker is never in two calls at once; the server refuses a second one.
+    // One worker never makes two calls at once; the server refuses a second one.
     for (workers, in_flight) in [(1, 1), (4, 2)] {
         let mut bench = bench(json!({}), &ANSWERS);
         let server = on_a_server(&mut bench, &ANSWERS, &[]).await;
@@ -127,7 +127,7 @@ async fn execution_guardrails_and_advisor() {
     budget.task_file("lambda-rlm.toml", "[guardrails]\ntoken_budget = 5\n");
     let left = budget.run().await;
     assert!(matches!(left.rollout.end, End::Limit(Limit::Tokens)), "{:?}", left.rollout);
-    // Calls and dollars are limited by the agent's parameters.
+    // The agent's parameters limit calls and dollars.
     let left = bench(json!({"max_turns": 1}), &ANSWERS).run().await;
     assert!(matches!(left.rollout.end, End::Limit(Limit::Subcalls | Limit::Turns)), "{:?}", left.rollout);
     let mut dear = bench(json!({"max_cost_usd": 0.4}), &ANSWERS);
@@ -178,7 +178,7 @@ async fn provider_faults_are_retried_and_cost_no_section() {
         left.rollout
     );
     drop(server);
-    // A provider that never answers leaves no section that would count as complete.
+    // If the provider never answers, no section counts as complete.
     let mut down = bench(json!({}), &ANSWERS);
     let _server = on_a_server(&mut down, &ANSWERS, &["garbage"]).await;
     let left = down.run().await;
@@ -214,7 +214,7 @@ async fn texts_of_tables_keep_their_lines_and_sources_their_paths() {
     assert!(left.result("plan")["calls"].as_u64().unwrap() >= 4);
 }
 
-/// The system and user messages of what a model of this name was asked, sorted.
+/// The system and user messages to the model with this name, sorted.
 fn asked(server: &aec_model_server::TestServer, model: &str) -> Vec<(String, String)> {
     let text = |message: &Value| message["content"].as_str().unwrap().to_owned();
     let of = bodies(server).into_iter().filter(|body| body["model"] == model);
@@ -248,7 +248,7 @@ async fn the_agents_system_prompt_comes_first_in_every_call_but_the_advisors() {
         runs.push((asked(&server, "mine"), asked(&server, "wise"), left));
     }
     let [(plain, advice, before), (led, same_advice, after)] = runs.as_slice() else { panic!() };
-    // Reading, merging, reviewing and writing: each has its role after the prompt, and nothing else is different.
+    // Reading, merging, reviewing and writing: each has its role after the prompt, and nothing else differs.
     let stripped: Vec<(String, String)> = led
         .iter()
         .map(|(system, user)| {
@@ -260,7 +260,7 @@ async fn the_agents_system_prompt_comes_first_in_every_call_but_the_advisors() {
     for role in ["You read one part", "You merge", "You check", "You write one section"] {
         assert!(plain.iter().any(|(system, _)| system.starts_with(role)), "{role}");
     }
-    // The advisor is another model with a prompt of its own.
+    // The advisor is another model with its own prompt.
     assert_eq!((advice.len(), advice), (1, same_advice));
     // The forecast counts the prompt in every call.
     let tokens = |left: &Left| left.result("forecast")["input_tokens"].as_u64().unwrap();

@@ -1,4 +1,4 @@
-//! Harnesses from outside: real rooms, scripted models, and what is written down.
+//! Harnesses from outside: real rooms, scripted models, and the recorded events.
 
 #![expect(
     clippy::unwrap_used,
@@ -80,7 +80,6 @@ const SOLUTION: &str = "#!/usr/bin/env bash\nset -e\ncat /solution/answer.json >
 
 const ANSWER: &str = "{\"flow_m3_s\": 3.217, \"depth_m\": 1.25}\n";
 
-/// Everything around one attempt.
 struct Bench {
     directory: tempfile::TempDir,
     harness: Harness,
@@ -88,18 +87,18 @@ struct Bench {
     system_prompt: Option<String>,
     files: Vec<AgentFile>,
     model: Option<String>,
-    /// Endpoints file, and variables that it needs.
+    /// Endpoints file, and the variables that it needs.
     endpoints: String,
     env: Vec<(String, String)>,
     time: Duration,
     budget: Budget,
     seed: u8,
     retry: RetryPolicy,
-    /// Prices beside the usual ones.
+    /// Prices in addition to the usual ones.
     prices: String,
 }
 
-/// What one attempt left.
+/// The result of one attempt.
 struct Left {
     rollout: Rollout,
     events: Vec<Event>,
@@ -139,7 +138,7 @@ impl Bench {
         }
     }
 
-    /// A loop whose model says this, turn by turn.
+    /// A tool loop whose model gives these replies, one per turn.
     fn looped(parameters: Value, replies: &str) -> Self {
         let mut bench = Self::new(Harness::ToolLoop, parameters);
         write(&bench.directory.path().join("replies.yaml"), replies);
@@ -226,7 +225,7 @@ impl Bench {
 }
 
 impl Left {
-    /// The answer that was handed in.
+    /// The submitted answer.
     fn submitted(&self) -> Option<&str> {
         match self.rollout.submitted.as_ref()? {
             Submitted::Content(content) => Some(std::str::from_utf8(content).unwrap()),
@@ -256,7 +255,7 @@ impl Left {
     }
 }
 
-/// A server that answers by a script, for benches with a model of this name.
+/// A server that answers from a script, for benches with models of these names.
 async fn served(bench: &mut Bench, script: &Value, names: &[&str], faults: &[&str]) -> TestServer {
     let path = bench.directory.path().join("server.json");
     write(&path, &script.to_string());
@@ -282,7 +281,7 @@ async fn served(bench: &mut Bench, script: &Value, names: &[&str], faults: &[&st
     server
 }
 
-/// The bodies of what a server was sent.
+/// The bodies of the requests to a server.
 fn bodies(server: &TestServer) -> Vec<Value> {
     server.requests().iter().map(|request| serde_json::from_slice(&request.body).unwrap()).collect()
 }

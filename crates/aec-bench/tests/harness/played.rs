@@ -76,12 +76,12 @@ async fn sim_has_the_skill_that_its_prompt_gives_it() {
     assert_eq!((best.result("skill"), best.result("lessons")), (&json!(1.0), &json!(["check the units"])));
     let heard = best.events.iter().find(|event| event.role == EventRole::System).unwrap();
     assert_eq!(heard.content.as_deref(), Some("Check  the\nUNITS.\n"));
-    // Luck is that of an agent with the skill itself.
+    // The random numbers are those of an agent with that skill.
     let plain = Bench::new(Harness::Sim, json!({ "skill": 0.5, "seed": 5 })).run().await;
     let both = taught(Some("Check the units. Round early."), &lessons).run().await;
     assert_eq!(both.result("skill"), &json!(0.5));
     assert_eq!(both.file("output.json").await, plain.file("output.json").await);
-    // Without lessons a prompt is nothing to this harness, and the result is what it always was.
+    // Without lessons a prompt has no effect on this harness, and the result stays the same.
     let worst = Bench::new(Harness::Sim, json!({ "skill": 0, "seed": 5 })).run().await;
     for deaf in [taught(None, &lessons), taught(Some("Check the units."), &json!({}))] {
         let left = deaf.run().await;

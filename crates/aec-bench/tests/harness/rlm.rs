@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Bench, Left};
 
-/// A harness whose model hands over these cells, turn by turn; `others` are its conversations as a sub-model.
+/// A harness whose model sends these cells, one per turn; `others` are its conversations as a sub-model.
 pub(super) fn bench(parameters: Value, cells: &[&str], others: &[(&str, Value)]) -> Bench {
     let cell = |code: &&str| json!({"tool_calls": [{"name": "repl", "arguments": {"code": code}}]});
     scripted(parameters, &cells.iter().map(cell).collect::<Vec<_>>(), others)
@@ -103,7 +103,7 @@ async fn sessions_outlive_what_code_does_to_them() {
     assert_eq!(left.stderr(3), "Hung");
     assert!(left.stdout(4).starts_with("(False, {'depth_m': 1.25})"), "{}", left.stdout(4));
     assert_eq!(left.stderr(5), "Crashed");
-    // On a slow machine its time is over before the memory is, and it may be too busy to hear of it.
+    // On a slow machine it may run out of time before it runs out of memory, and be too busy to notice.
     assert!(
         ["MemoryError", "Crashed", "Interrupted", "Hung"].contains(&left.stderr(6)),
         "{}",

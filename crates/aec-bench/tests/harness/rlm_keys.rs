@@ -1,4 +1,4 @@
-//! Every key of `rlm.toml` and what it does.
+//! The effect of every key of `rlm.toml`.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ fn system(left: &Left) -> &str {
     left.events[0].content.as_deref().unwrap()
 }
 
-/// One cell after another with this `rlm.toml`.
+/// Runs these cells one after another with this `rlm.toml`.
 async fn with(settings: &str, cells: &[&str], others: &[(&str, Value)]) -> Left {
     let bench = bench(json!({}), cells, others);
     bench.task_file("rlm.toml", settings);
@@ -50,11 +50,11 @@ async fn template() {
         left.stdout(1)
     );
     assert!(left.stdout(2).starts_with("True"), "{}", left.stdout(2));
-    // What was submitted comes before the value of FINAL.
+    // The submitted answer takes precedence over the value of FINAL.
     let report = left.submitted().unwrap();
     assert_eq!(report.trim(), "# 1. Depths\n\n1.25 m\n\n# 2. Advice\n\nDig.");
     assert!(system(&left).contains("report of 2 sections"), "{}", system(&left));
-    // Dependencies are for the other tier.
+    // Only the tier `dependency_tree` uses dependencies.
     let tree = REPORT.replace("title = \"Advice\"", "title = \"Advice\"\ndepends_on = [\"depths\"]");
     for (tier, expected) in [("flat", None), ("dependency_tree", Some("['depths']"))] {
         let bench = bench(json!({}), &["report.get_status()['unlocked']", "FINAL(1)"], &[]);
@@ -110,7 +110,7 @@ async fn inputs() {
     bench.task_file("rlm.toml", settings);
     bench.task_file("extra/data.json", "{\"a\": [1, 2]}");
     bench.task_file("extra/t.toml", "b = 3\n");
-    // A directory is taken where it is part of the workspace.
+    // A directory is accepted if it is part of the workspace.
     bench.task_file("environment/extra/data.json", "{\"a\": [1, 2]}");
     bench.task_file("environment/extra/t.toml", "b = 3\n");
     let left = bench.run().await;
@@ -147,7 +147,7 @@ async fn hints_and_subcalls() {
     assert!(system(&left).contains("- Read the survey first") && system(&left).contains("- Guess a level"));
 }
 
-/// A bench with a priced model behind a real server; the last name is that of the model.
+/// A bench with a priced model on a real server; the last name is that of the model.
 async fn paid(settings: &str, cells: &[&str], others: &[(&str, Value)]) -> Left {
     let mut bench = bench(json!({}), &["FINAL(1)"], &[]);
     let cell = |code: &&str| json!({"tool_calls": [{"name": "repl", "arguments": {"code": code}}]});
@@ -171,7 +171,7 @@ async fn guardrails() {
         ("max_iterations = 2", Limit::Turns, 2),
         ("token_budget = 300", Limit::Tokens, 1),
         ("billable_input_budget = 300", Limit::BillableInput, 1),
-        // Half a dollar is five hundred tokens, less than the call that is about to be made can cost.
+        // Half a dollar is five hundred tokens, less than the next call can cost.
         ("max_budget_usd = 0.5", Limit::Cost, 1),
     ] {
         let left = paid(&format!("[guardrails]\n{settings}\n"), &cells, &[]).await;
@@ -186,7 +186,7 @@ async fn guardrails() {
     let left = paid("[guardrails]\nmax_budget_usd = 1000.0\n", &cells, &[]).await;
     assert!(matches!(left.rollout.end, End::Done), "{:?}", left.rollout);
     assert!(left.result("planes")["main"]["cost_usd"].as_f64().unwrap() > 0.1);
-    // One warning, at the share that the file says.
+    // One warning, at the share that the file sets.
     for (share, warned) in [("50.0", 1), ("60.0", 2)] {
         let settings = format!("[guardrails]\nmax_iterations = 4\nbudget_warning_pct = {share}\n");
         let left = with(&settings, &cells, &[]).await;
@@ -207,7 +207,7 @@ async fn execution_and_advisor_choose_models_and_their_limits() {
         ["summarise('a').summary", "ADVISOR(goal='g', problem='p', attempt='t').response", "2", "FINAL(1)"];
     let cell = |code: &&str| json!({"tool_calls": [{"name": "repl", "arguments": {"code": code}}]});
     let mut replies: Vec<Value> = cells.iter().map(cell).collect();
-    // After a conversation was shortened it has one turn, so the script goes on from its second reply.
+    // A shortened conversation has one turn, so the script continues with its second reply.
     replies.truncate(4);
     let script = json!({
         "replies": replies,
@@ -246,7 +246,7 @@ async fn execution_and_advisor_choose_models_and_their_limits() {
         .sum();
     assert_eq!(planes["total"]["input_tokens"], total);
     assert_eq!(notes(&left, "advisor").len(), 1);
-    // A null was read as not set, and that is said.
+    // A null was read as not set, and a warning says so.
     assert!(
         left.events.iter().any(|event| event.content.as_deref().is_some_and(|text| text.contains("null")))
     );
@@ -264,7 +264,7 @@ async fn scaffolding_says_how_far_the_report_is() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn conversations_are_shortened_by_a_model_of_their_own_at_a_share_of_the_window() {
-    // The script counts turns, of which a shortened conversation has one.
+    // The script counts turns, and a shortened conversation has only one.
     let cell = |code: &str| json!({"tool_calls": [{"name": "repl", "arguments": {"code": code}}]});
     let script = json!({
         "replies": [cell("NOTE('level', 12.5)\nfound = 'x' * 3000\nprint(found)"), cell("FINAL(found[:3])")],
@@ -286,7 +286,7 @@ async fn conversations_are_shortened_by_a_model_of_their_own_at_a_share_of_the_w
     assert_eq!((left.result("compactions"), left.rollout.final_text.as_deref()), (&json!(1), Some("xxx")));
     let summary = sent.iter().find(|body| body["model"] == "small").unwrap();
     assert!(summary.to_string().contains("found: str[3000]") && summary.to_string().contains("12.5"));
-    // The task, the variables, the notes and the last turn are there, word for word.
+    // The task, the variables, the notes and the last turn are unchanged.
     let after = sent.last().unwrap();
     let messages = after["messages"].as_array().unwrap();
     let text = after.to_string();
@@ -294,7 +294,7 @@ async fn conversations_are_shortened_by_a_model_of_their_own_at_a_share_of_the_w
         assert!(text.contains(kept), "{kept}: {text}");
     }
     assert_eq!(messages[0]["role"], "system");
-    // The model's own window counts where it is smaller than what the file allows.
+    // The model's own window applies if it is smaller than the one in the file.
     let (left, _) =
         run("[execution]\n", "[[price]]\nendpoint = 'mine'\ninput = 0\noutput = 0\ncontext_window = 500\n")
             .await;
@@ -307,7 +307,7 @@ async fn conversations_are_shortened_by_a_model_of_their_own_at_a_share_of_the_w
     );
     let (left, _) = run("", "").await;
     assert_eq!(left.result("compactions"), 0);
-    // With nothing but defaults, a conversation is shortened long before its budget of tokens is used up.
+    // With defaults only, a conversation is shortened long before its token budget is used up.
     let first = left.events.iter().find_map(|event| event.usage);
     let first = first.map_or(0, |usage| usage.all_input());
     assert!(first > 0, "{:?}", left.events);

@@ -1,4 +1,4 @@
-//! `rlm` when things go wrong: providers, windows, output without end.
+//! `rlm` when things go wrong: providers, windows, endless output.
 
 use aec_model::failure::FailureKind;
 use aec_model::retry::RetryPolicy;
@@ -25,14 +25,14 @@ async fn a_provider_that_fails_is_the_providers_fault_and_what_was_done_is_kept(
         (&json!(1), &json!("provider_error"))
     );
     drop(server);
-    // A provider that recovers is asked again, and nobody notices.
+    // A provider that recovers is asked again, without a trace in the result.
     let mut flaky = bench(json!({}), &["FINAL(1)"], &[]);
     let server = served(&mut flaky, &script, &["mine"], &["unavailable=0.4"]).await;
     flaky.retry = RetryPolicy { attempts: 20, ..RetryPolicy::default() };
     let left = flaky.run().await;
     assert!(matches!(left.rollout.end, End::Done), "{:?}", left.rollout);
     assert!(bodies(&server).len() >= 2);
-    // A sub-call that fails is an error in the cell, without what the provider said.
+    // A failed sub-call is an error in the cell, without the provider's message.
     let mut other = bench(json!({}), &["FINAL(1)"], &[]);
     let script = json!({"replies": [cell("try:\n    summarise('a')\nexcept Exception as error:\n    print(error)"), cell("FINAL(2)")]});
     let _server = served(&mut other, &script, &["mine"], &[]).await;
@@ -80,7 +80,7 @@ async fn models_that_never_hand_over_code_are_stopped() {
         "{:?}",
         idle.rollout
     );
-    // What is no call of the tool is told, and no turn is lost over it.
+    // The model is told if its reply is not a call of the tool, and no turn is lost.
     let replies = [
         json!({"tool_calls": [{"name": "bash", "arguments": {"command": "ls"}}]}),
         json!({"tool_calls": [{"name": "repl", "arguments": {"code": 7}}]}),
@@ -102,7 +102,7 @@ async fn what_a_model_says_beside_its_code_and_how_cells_end_are_recorded() {
     let said: Vec<&str> = left.events.iter().filter_map(|event| event.content.as_deref()).collect();
     assert!(said.contains(&"I divide.") && said.contains(&"Done: 7."), "{said:?}");
     assert_eq!(left.results().iter().map(|event| event.exit_code).collect::<Vec<_>>(), [Some(1), Some(0)]);
-    // Without a file, a report and a value the answer is what was said with FINAL.
+    // Without a file, a report and a value, the answer is the text with FINAL.
     assert_eq!((left.rollout.submitted, left.rollout.final_text.as_deref()), (None, Some("Done: 7.")));
 }
 

@@ -1,4 +1,4 @@
-//! `tool_loop`: tools, their mistakes, limits and what is written down.
+//! `tool_loop`: tools, their errors, limits and the recorded events.
 
 use std::sync::Arc;
 
@@ -63,7 +63,7 @@ replies:
     assert_eq!(plot.media, ["plot.png"]);
     let said = plot.stdout.as_deref().unwrap();
     assert!(said.contains("/etc/passwd is not shown") && said.contains("survey.csv is not shown"), "{said}");
-    // The call after the answer was carried out as well.
+    // The call after the answer was executed as well.
     assert_eq!(left.stdout(8), "depth 1.25 m\n");
     let steps: Vec<u32> = left.results().iter().map(|event| event.step).collect();
     assert_eq!(steps, [1, 1, 1, 2, 2, 2, 2, 2, 2]);
@@ -136,7 +136,7 @@ replies:
         let failed = left.results()[index].exit_code != Some(0);
         assert_eq!(failed, !text.is_empty(), "{index}");
     }
-    // A process in the background holds up nothing.
+    // A background process delays nothing.
     assert_eq!(left.stdout(13), "started\n");
 }
 
@@ -148,7 +148,7 @@ async fn the_calls_of_the_last_allowed_turn_are_carried_out() {
     assert!(is_limit(&left, Limit::Turns), "{:?}", left.rollout);
     assert_eq!(left.file("out").await.unwrap(), "x\nx\nx\n");
     assert_eq!((left.result("turns_used"), left.result("tool_calls")), (&json!(3), &json!(3)));
-    // What was said on the way is not an answer.
+    // Text between tool calls is not an answer.
     assert_eq!(left.rollout.final_text, None);
     let note = left.events.iter().find(|event| event.role == EventRole::Note).unwrap();
     assert!(note.content.as_deref().unwrap().contains("turn_limit_reached"));
@@ -222,7 +222,7 @@ replies:
     assert!(left.stdout(2).contains("its first and last 5242880 bytes are in /logs/tool-output/3.txt"));
 }
 
-/// The wire: what a provider is sent, and that its way of ending a turn does not matter.
+/// The requests to a provider, whose way of ending a turn does not matter.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_provider_gets_results_by_call_and_tools_by_schema() {
     let script = r#"{"replies": [

@@ -1,4 +1,4 @@
-//! Audits of verifiers: a sound one has no findings, each kind of unsound one has its own.
+//! Audits of verifiers: a sound verifier has no findings, and each kind of unsound one has its own finding.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ fn write(task: &Task, name: &str, text: &str) {
     std::fs::write(task.path.join(name), text).unwrap();
 }
 
-/// A verifier that falls over on nothing and gives no credit for anything odd.
+/// A verifier that never crashes and gives no credit for odd answers.
 fn sound() -> String {
     VERIFY
         .replace("answer = json.loads(output.read_text())", "try:\n    answer = json.loads(output.read_text(), parse_constant=lambda word: None)\n    assert isinstance(answer, dict)\nexcept Exception:\n    answer = {}")
@@ -51,7 +51,7 @@ fn each_weakness_has_its_finding() {
     };
     assert!(
         with("EXPECTED.items()]", "list(EXPECTED.items())[:1]]").contains("A010"),
-        "a field that nobody checks"
+        "a field that is not checked"
     );
     assert!(with("rel_tol=0.01", "rel_tol=0.9").contains("A010"), "a tolerance that takes anything");
     assert!(with("number(answer.get(key))", "float(answer[key])").contains("A011"), "falls over");

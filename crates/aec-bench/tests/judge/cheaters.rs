@@ -1,4 +1,4 @@
-//! Every cheater, for real, against the judge; and against a judge without one of its defences.
+//! Every cheater, really run, against the judge, and against a judge without one of its defences.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ fn cheater(name: &str) -> &'static Cheater {
     CHEATERS.iter().find(|cheater| cheater.name.starts_with(name)).unwrap()
 }
 
-/// Things of this host that a cheater might have changed.
+/// Properties of this host that a cheater might have changed.
 fn host_facts(task: &Path) -> Vec<String> {
     let mut facts: Vec<String> = ["/tests", "/workspace", "/logs", "/etc/ld.so.preload"]
         .map(|path| format!("{path} {}", Path::new(path).exists()))
@@ -79,8 +79,8 @@ fn each_attack_works_on_a_judge_without_its_defence() {
         ("13", &[Weakness::SameRoom, Weakness::WorkspaceFirstInPath]),
         ("15", &[Weakness::SameRoom, Weakness::TestsPresent, Weakness::FollowLinks]),
     ] {
-        // An attack that is a race (03) loses some rounds: the reward may be read while it is being rewritten.
-        // One round won is enough to show that it is real.
+        // An attack that is a race (03) loses some rounds: the reward may be read while it is being rewritten. Winning
+        // one round is enough to show that the attack is real.
         let won = (0..20).any(|_| naive_reward(&judge, &task, cheater(name), weaknesses) > 0.0);
         assert!(won, "{name} should have worked without its defence");
     }
@@ -113,7 +113,7 @@ fn all_files(directory: &Path) -> Vec<PathBuf> {
     entries.flat_map(|path| if path.is_dir() { all_files(&path) } else { vec![path] }).collect()
 }
 
-/// The inner half of the test above; alone it has nothing to look at.
+/// The inner half of the test above. Run alone it does nothing.
 #[test]
 fn leak_probe() {
     let Some(directory) = std::env::var_os("AEC_LEAK_PROBE") else { return };

@@ -1,4 +1,4 @@
-//! The judge from outside: verdicts on ordinary tasks, and cheaters that try to be paid for nothing.
+//! The judge from outside: verdicts on ordinary tasks, and cheaters that try to earn a reward without work.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it should be")]
 
@@ -16,7 +16,7 @@ use aec_sandbox::python;
 use aec_task::id::TaskId;
 use aec_task::task::Task;
 
-/// A verifier as people write them: absolute paths, nothing hardened, falls over when there is no answer.
+/// A typical verifier: absolute paths, not hardened, crashes if there is no answer.
 const VERIFY: &str = r#"import argparse, json, math, re, pathlib, sys
 
 EXPECTED = {"flow_m3_s": 3.217, "depth_m": 1.25}
@@ -37,7 +37,7 @@ const INSTRUCTION: &str = "# Channel\n\nRead `/workspace/survey.csv`. Write `flo
 
 const GOLDEN: &str = "{\"flow_m3_s\": 3.22, \"depth_m\": 1.25}\n";
 
-/// Writes a task of the documented layout.
+/// Writes a task with the documented layout.
 fn write_task(directory: &Path) -> Task {
     for (name, text) in [
         (

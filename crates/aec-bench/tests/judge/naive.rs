@@ -1,4 +1,4 @@
-//! A judge as they used to be, with defences left out one by one, to show that the attacks are real.
+//! An old-fashioned judge with defences left out one by one, to show that the attacks are real.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,24 +10,23 @@ use aec_task::task::Task;
 
 use crate::{GOLDEN, TEST_SH, VERIFY};
 
-/// A defence that is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Weakness {
-    /// The verifier runs where the agent ran.
+    /// The verifier runs in the agent's room.
     SameRoom,
-    /// A reward counts whatever became of the verifier.
+    /// A reward counts even if the verifier failed.
     IgnoreExit,
-    /// The agent's processes go on.
+    /// The agent's processes keep running.
     KeepProcesses,
-    /// `reward.txt` wins over `reward.json`.
+    /// `reward.txt` takes precedence over `reward.json`.
     PreferText,
     /// The workspace is on Python's module path.
     PythonPath,
-    /// Python runs what it finds in the agent's home.
+    /// Python loads modules from the agent's home.
     UserSite,
-    /// The verifier's directory is there and writable before the verifier comes.
+    /// The verifier's directory exists and is writable while the agent works.
     TestsWritable,
-    /// The verifier's files are there while the agent works.
+    /// The verifier's files exist while the agent works.
     TestsPresent,
     /// The workspace comes first in the search path.
     WorkspaceFirstInPath,
@@ -35,7 +34,7 @@ pub(crate) enum Weakness {
     FollowLinks,
 }
 
-/// What a cheater earns from a judge with these weaknesses.
+/// The reward of a cheater from a judge with these weaknesses.
 pub(crate) fn naive_reward(judge: &Judge, task: &Task, cheater: &Cheater, weaknesses: &[Weakness]) -> f64 {
     let has = |weakness| weaknesses.contains(&weakness);
     assert!(has(Weakness::SameRoom), "without this one there is nothing to attack");
@@ -95,7 +94,7 @@ pub(crate) fn naive_reward(judge: &Judge, task: &Task, cheater: &Cheater, weakne
     if !has(Weakness::IgnoreExit) && result.exit != aec_sandbox::Exit::Code(0) {
         return 0.0;
     }
-    // Through whatever links the agent left, as `cat` does.
+    // Follows any links that the agent left, as `cat` does.
     let mut read = |name: &str| {
         let result =
             room.exec(&ExecSpec::new(["cat", &format!("/logs/verifier/{name}")]), &mut |_, _| {}).unwrap();

@@ -1,4 +1,4 @@
-//! Tasks with the standard verifier: its native twin, a warm room and a cold one say the same.
+//! Tasks with the standard verifier: its native equivalent, a warm room and a cold one give the same verdicts.
 
 use std::sync::Arc;
 

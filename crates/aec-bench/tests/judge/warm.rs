@@ -1,4 +1,4 @@
-//! Warm rooms give the verdicts that cold ones give, and nothing passes from one verification to the next.
+//! Warm rooms give the same verdicts as cold ones, and nothing passes from one verification to the next.
 
 use std::sync::Arc;
 
@@ -65,7 +65,7 @@ fn a_warm_verdict_is_the_cold_one() {
         for output in [GOLDEN, "{}", "not json"] {
             let (cold, warm) = (both.verdict(&both.cold, output), both.verdict(&both.warm, output));
             let parts = |verdict: &Verdict| {
-                // A shell also says which of its commands was killed.
+                // A shell also prints which of its commands was killed.
                 let said = if verdict.exit_code == Some(137) { "" } else { &verdict.stderr };
                 let stderr = said.lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>();
                 (

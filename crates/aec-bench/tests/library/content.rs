@@ -1,4 +1,4 @@
-//! What the library contains, and what each template promises.
+//! The content of the library, and the promises of each template.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::{directory, library};
 
 const DISCIPLINES: [&str; 6] = ["civil", "electrical", "ground", "maritime", "mechanical", "structural"];
 
-/// Whether reading files is part of the work.
+/// Whether reading files is part of the task.
 pub(crate) fn is_workspace(template: &Template) -> bool {
     directory().join(template.path()).join("solution/solve.py").is_file()
 }
@@ -62,7 +62,7 @@ fn every_template_has_tiers_archetypes_examples_and_sound_tolerances() {
             let number = spec.kind.unwrap_or_default() == OutputKind::Number;
             assert!(!number || spec.tolerance.is_none_or(|tolerance| tolerance <= 0.03), "{name}: {output}");
         }
-        // Names end with their unit, which is how the reader of the proof knows what is meant.
+        // Names end with their unit, so that the reader of the proof knows what they mean.
         for (quantity, spec) in &template.params {
             if let Some(unit) = &spec.unit {
                 let suffix =

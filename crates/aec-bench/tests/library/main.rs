@@ -1,5 +1,5 @@
-//! The built-in library: every template sound, every instance solvable from what an agent is given and from nothing
-//! less, every verdict to be trusted.
+//! The built-in library: every template is sound, every instance can be solved from exactly what an agent is given, and
+//! every verdict can be trusted.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it should be")]
 
@@ -29,7 +29,7 @@ fn engines() -> Engines {
     Engines::new(Isolation::Room, Some(interpreter()))
 }
 
-/// The repository's own directory of templates.
+/// The template directory of this repository.
 fn directory() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../library")
 }

@@ -77,7 +77,7 @@ def from_prompt(line, prompt):
 
 
 def without_each_given(prompt):
-    """The prompt with one given taken out, in every way there is."""
+    """The prompt with one given removed, for each given."""
     lines = prompt.split("\n## Answer")[0].split("\n")
     tail = prompt[len("\n".join(lines)):]
     tables = reader_tables(lines)
@@ -112,7 +112,7 @@ def reader_tables(lines):
 
 
 def from_files(line, files):
-    """What the reference solution gets wrong. It sees the workspace and nothing else."""
+    """The mistakes of the reference solution, which sees only the workspace."""
     solution = os.path.join(line["template"], "solution", "solve.py")
     here = os.getcwd()
     with tempfile.TemporaryDirectory() as directory:
@@ -131,7 +131,7 @@ def from_files(line, files):
 
 
 def own_mistakes(line):
-    """What a verifier of the template's own finds, as the reward that is missing."""
+    """The mistakes that the template's own verifier finds, as the missing part of the reward."""
     verifier = Module.of(line["template"], "verify.py")
     output = re.findall(r"/workspace/([\w./-]*\w)", line["prompt"])[-1]
     reward = verifier.score(pathlib.Path(output).read_bytes(), line["instance"])["reward"]
@@ -139,7 +139,7 @@ def own_mistakes(line):
 
 
 def fails(work):
-    """Whether something cannot be done, or is done wrongly."""
+    """Whether something fails or gives a wrong result."""
     try:
         return bool(work())
     except (Exception, SystemExit):
@@ -147,7 +147,7 @@ def fails(work):
 
 
 def run_tool(line, known):
-    """What is wrong with the calculator: its help, flags and JSON."""
+    """The problems of the calculator: its help, flags and JSON."""
     with tempfile.TemporaryDirectory() as directory:
         tool = os.path.join(directory, "calc.py")
         pathlib.Path(tool).write_text(line["tool"])

@@ -16,7 +16,7 @@ FUNCTIONS = {
     "abs": abs, "min": min, "max": max, "floor": math.floor, "ceil": math.ceil, "round": round, "pi": math.pi,
 }
 
-# How many of the second unit one of the first is. Kept apart from the program's own table on purpose.
+# How many of the second unit one of the first is. Deliberately separate from the program's own table.
 CONVERSIONS = {
     ("km", "m"): "1000", ("mm", "m"): "0.001", ("cm", "m"): "0.01", ("m", "mm"): "1000", ("cm", "mm"): "10",
     ("m", "km"): "0.001", ("in", "mm"): "25.4", ("ft", "m"): "0.3048", ("nmi", "km"): "1.852",
@@ -66,7 +66,7 @@ NAME = re.compile(r"`([a-z][a-z0-9_]*)`")
 
 
 def suffix_of(unit):
-    """A unit as it stands at the end of a name."""
+    """A unit in the form in which it ends a name."""
     return unit.strip().lower().replace("/", "_per_").replace(".", "_").replace("%", "percent").replace("‰", "per_mille")
 
 
@@ -76,7 +76,7 @@ def ratio(text):
 
 
 def quantity(name, text):
-    """The value that a name has, in the unit that the name ends with."""
+    """The value of a name, in the unit at the end of the name."""
     text = text.strip()
     found = NUMBER.match(text)
     if not found:
@@ -113,7 +113,7 @@ def tables(prompt):
 
 
 def givens(prompt):
-    """Every quantity that the prompt states or says how to get."""
+    """Every quantity that the prompt states or explains how to compute."""
     known, lookups = {}, []
     for heading, *rows in tables(prompt):
         if heading == ["quantity", "name", "value"]:
@@ -123,7 +123,7 @@ def givens(prompt):
         elif NAME.match(heading[0]):
             lookups.append((heading, rows))
     rules = re.findall(r"^- .*?`([a-z][a-z0-9_]*)` = `([^`]+)`", prompt, re.MULTILINE)
-    # A rule may need what another gives, in any order.
+    # A rule may need the result of another, in any order.
     while True:
         found = {}
         for heading, rows in lookups:

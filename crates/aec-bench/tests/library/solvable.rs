@@ -14,7 +14,7 @@ use crate::{directory, engines, interpreter, library};
 
 /// Instances of each template and tier.
 const INSTANCES: u32 = 200;
-/// Of those, instances from which every given is taken away once.
+/// Of those, instances that are also tried with each given removed in turn.
 const THOROUGH: u32 = 5;
 
 #[test]
@@ -34,7 +34,7 @@ fn every_instance_is_solvable_from_its_prompt_and_from_nothing_less() {
     let mut orders = Vec::new();
     for template in &library.templates {
         for tier in template.tiers.values() {
-            // Those of many documents take a hundred times as long to solve.
+            // Templates with many documents take a hundred times as long to solve.
             let is_long = template.file("rlm.toml").is_some() && !aec_test::full();
             for index in 0..if is_long { INSTANCES / 5 } else { INSTANCES } {
                 // The first of each tier brings its calculator.
@@ -70,7 +70,7 @@ fn every_instance_is_solvable_from_its_prompt_and_from_nothing_less() {
     assert_eq!(result["tools"], json!(tools));
 }
 
-/// What the prover gets: what an agent gets, and, to compare with, what is expected.
+/// What the prover gets: what an agent gets, and the expected answer for comparison.
 fn evidence(path: &str, template: &str, files: &Files, thorough: bool) -> Value {
     let parsed = |name: &str| -> Value {
         files.get(name).map_or(Value::Null, |text| serde_json::from_str(text).unwrap())
@@ -88,7 +88,7 @@ fn evidence(path: &str, template: &str, files: &Files, thorough: bool) -> Value 
         "files": environment,
         "tool": tool,
         "fields": parsed("tests/answers.json")["fields"],
-        // For verifiers of their own.
+        // For templates with their own verifiers.
         "instance": parsed("tests/instance.json"),
         "template": directory().join(template).canonicalize().unwrap(),
         "thorough": thorough,

@@ -1,4 +1,4 @@
-//! Instances of every template pass the audit, and their golden answers are judged as they must be.
+//! Instances of every template pass the audit, and their golden answers get the right verdicts.
 
 use aec_test::TestEnv;
 use serde_json::Value;
@@ -44,7 +44,7 @@ fn instances_of_every_template_can_be_trusted() {
     let audits = envelope["data"]["audits"].as_array().unwrap();
     assert_eq!(audits.len(), count);
     for audit in audits {
-        // Verifiers of their own have no floor that could be worked out; what doing nothing earns is judged above.
+        // With its own verifier a template has no computable floor; the verdict on doing nothing is checked above.
         let has_own = library().templates.iter().any(|template| {
             template.file("verify.py").is_some()
                 && audit["task_id"].as_str().is_some_and(|id| id.contains(template.name.as_str()))

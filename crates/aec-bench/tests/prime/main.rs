@@ -1,5 +1,5 @@
-//! Environment packages from outside: what `prime export` writes, which tasks the Python runtime then offers, and what
-//! the released versions of `verifiers` make of it.
+//! Environment packages from outside: what `prime export` writes, which tasks the Python runtime then offers, and how
+//! the released versions of `verifiers` run them.
 
 #![expect(
     clippy::unwrap_used,

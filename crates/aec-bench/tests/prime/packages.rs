@@ -24,7 +24,7 @@ fn lanes() -> Project {
     project.task("civil/tool", &format!("{easy}{tool}"), &[("tools/calc.py", "print(1)\n")]);
     project.task("civil/services", &easy, &[("environment/docker-compose.yaml", "services: {}\n")]);
     project.task("civil/outputs", &format!("{easy}{outputs}"), &[]);
-    // `null` as the manual prints it.
+    // `null`, as the manual prints it.
     let policy = "[guardrails]\nmax_iterations = 7\ntoken_budget = 5000\n[execution]\nsubcall_model = null\n";
     project.task(
         "civil/policy",
@@ -34,7 +34,7 @@ fn lanes() -> Project {
     project
 }
 
-/// Output with what changes with every edit of the runtime replaced by fixed words.
+/// Output in which values that change with every edit of the runtime are replaced by fixed words.
 fn stable(run: &Run) -> String {
     let mut envelope = run.envelope();
     for key in ["digest", "bytes", "files"] {

@@ -1,4 +1,4 @@
-//! What `prime export` refuses, and that it then leaves everything as it was.
+//! What `prime export` refuses, and that a refusal changes nothing.
 
 use aec_test::files::files_below;
 
@@ -26,7 +26,7 @@ fn only_public_tasks_leave() {
             ("H014".to_owned(), "`civil/held` is held out and is not exported".to_owned()),
             ("H015".to_owned(), "`civil/silent` does not say who may see it".to_owned()),
         ],
-        "all of them are told at once"
+        "all of them are reported at once"
     );
     assert!(!project.env.path("packages").exists());
     project.ok("prime export --name aec-x --output-dir packages --task civil/public");

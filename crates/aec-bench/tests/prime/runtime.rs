@@ -1,5 +1,5 @@
 //! The runtime in the packages: the scripts in `python` check it with the plain interpreter and with released versions
-//! of `verifiers`, against what the native judge says. With `AEC_TEST=full` they check everything that they can.
+//! of `verifiers`, against the native judge. With `AEC_TEST=full` they check everything they can.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
@@ -11,20 +11,20 @@ use aec_test::files::files_below;
 use crate::venv::{interpreter, scripts, venvs, with_verifiers};
 use crate::world::Project;
 
-/// A task with files, a tool, a limit of turns and a verifier of its own.
+/// A task with files, a tool, a limit of turns and its own verifier.
 const SURVEY: &str = "civil/culvert-survey";
 /// Copies of it, at least as many as `check_v1.py` plays scenarios.
 const SURVEYS: usize = 24;
-/// The user who may do nothing.
+/// The user without any permissions.
 const NOBODY: u32 = 65534;
 
-/// A project, its packages, and what the native judge says about answers to its tasks.
+/// A project, its packages, and the native judge's verdicts on answers to its tasks.
 struct World {
     project: Project,
 }
 
 impl World {
-    /// Five single-turn tasks (`aec_single`) and three tasks of both lanes (`aec_mixed`).
+    /// Five single-turn tasks (`aec_single`) and three tasks of both kinds (`aec_mixed`).
     fn new() -> Self {
         let project = Project::with_example();
         for line in [
@@ -48,7 +48,7 @@ impl World {
         world
     }
 
-    /// Copies of one task as a package of their own (`aec_surveys`), which name themselves in their instructions.
+    /// Copies of one task as a separate package (`aec_surveys`), which name themselves in their instructions.
     fn with_surveys(self) -> Self {
         for number in 0..SURVEYS {
             let id = format!("civil/survey-{number:03}");
@@ -66,7 +66,7 @@ impl World {
             .arg(scripts().join(name))
             .current_dir(self.project.env.dir())
             .env("HOME", self.project.env.home())
-            // `verifiers` has `uv` install what its chat program needs, once for all rollouts.
+            // `verifiers` lets `uv` install what its chat program needs, once for all rollouts.
             .env("UV_CACHE_DIR", venvs().join("uv-cache"))
             .env("UV_COMPILE_BYTECODE", "1")
             .env_remove("PYTHONDONTWRITEBYTECODE");
@@ -98,13 +98,13 @@ fn check(command: &mut Command) {
     let done = command.output().unwrap();
     let (said, told) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
     let failed: Vec<&str> = said.lines().filter(|line| !line.starts_with("ok ")).collect();
-    // Libraries draw progress there; the end is what tells something.
+    // Libraries print progress there; only the last lines are useful.
     let end: Vec<&str> = told.lines().rev().take(20).collect();
     let end: Vec<&str> = end.into_iter().rev().collect();
     assert!(done.status.success(), "{:?}\n{}\n{}", done.status, failed.join("\n"), end.join("\n"));
 }
 
-/// Puts the survey into a project, with something added to its instruction.
+/// Copies the survey into a project, with an addition to its instruction.
 fn copy_survey(project: &Project, id: &str, added: &str) {
     for (path, content) in files_below(&scripts().join("fixtures/tasks").join(SURVEY)) {
         let mut content = content;
@@ -115,12 +115,12 @@ fn copy_survey(project: &Project, id: &str, added: &str) {
     }
 }
 
-/// The scripts that take long check less unless everything is asked for.
+/// Slow scripts check less unless `AEC_TEST=full` is set.
 fn short() -> Option<&'static str> {
     (!aec_test::full()).then_some("--short")
 }
 
-/// An interpreter that an ordinary user can run on the scripts, to check once more without the rights of root.
+/// An interpreter that an ordinary user can run on the scripts, to check again without root's permissions.
 fn interpreter_of_all() -> Option<PathBuf> {
     const QUESTION: &str = "import sys; open(sys.argv[1]); sys.exit(sys.version_info < (3, 10))";
     let system = PathBuf::from("/usr/bin/python3");
@@ -144,7 +144,7 @@ fn selection_manifest_and_rewards_are_read_strictly() {
 #[test]
 fn rooms_hold_and_verdicts_are_those_of_the_native_judge() {
     let mut world = World::new();
-    // Rooms have a /tmp of their own; what hides a package must be seen to work elsewhere.
+    // Rooms have a private /tmp, so hiding a package must be tested outside /tmp.
     let elsewhere = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     std::fs::set_permissions(elsewhere.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     world.project.ok(&export_single(elsewhere.path().to_str().unwrap()));

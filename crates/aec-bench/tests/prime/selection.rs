@@ -1,4 +1,4 @@
-//! Which tasks an environment offers: the runtime in the package and `aec_prime` say the same, and the sides never meet.
+//! Which tasks an environment offers: the package's runtime and `aec_prime` agree, and the sides never overlap.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -18,7 +18,7 @@ const COUNTS: [Option<i64>; 7] = [None, Some(-3), Some(0), Some(1), Some(4), Som
 const SPLITS: [(&str, Option<PackagedSide>); 3] =
     [("train", Some(PackagedSide::Train)), ("eval", Some(PackagedSide::Eval)), ("all", None)];
 
-/// What the runtime answers to one combination of arguments.
+/// The runtime's answer to one combination of arguments.
 #[derive(Debug, Deserialize)]
 struct Answer {
     tasks: Vec<String>,
@@ -26,8 +26,8 @@ struct Answer {
     error: Option<String>,
 }
 
-/// Forty tasks of nine families: many easy ones, some medium ones, fewer hard ones than can be split, and some that do
-/// not say.
+/// Forty tasks of nine families: many easy ones, some medium ones, fewer hard ones than can be split, and some without
+/// a difficulty.
 fn project() -> Project {
     let project = Project::new();
     for index in 0..40 {
@@ -46,7 +46,7 @@ fn project() -> Project {
     project
 }
 
-/// Every combination, as the runtime and as `aec_prime` are asked.
+/// Every combination, as arguments of the runtime and of `aec_prime`.
 fn combinations() -> Vec<(Value, Ask)> {
     let mut all = Vec::new();
     for mask in 0..1_u32 << DIFFICULTIES.len() {

@@ -1,4 +1,4 @@
-//! `prime smoke`: a package in the real library, with the models that this program brings and with one at an address.
+//! `prime smoke`: a package in the real library, with built-in models and with a model on a server.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,7 +10,7 @@ use crate::world::Project;
 
 const TASK: &str = "electrical/voltage-drop";
 
-/// A Python environment as the command would have made it, with the library of the tests: installing takes minutes.
+/// A Python environment as the command would make it, with the library of the tests: installing takes minutes.
 fn lend(project: &Project, version: &str, library: &Path) {
     let venv = project.env.path(format!("prime-rl/venvs/verifiers-{version}"));
     let made = Command::new(interpreter()).args(["-m", "venv"]).arg(&venv).output().unwrap();
@@ -51,10 +51,10 @@ fn the_library_rewards_what_the_judge_rewards() {
             (rollout["player"].as_str().unwrap(), rollout["reward"].as_f64())
         })
         .collect();
-    // Somebody who says back what was asked has no answer.
+    // A model that echoes the question has no answer.
     assert_eq!(played, [("reference", Some(1.0)), ("nothing", Some(0.0)), ("model", Some(0.0))]);
     assert!(!server.stats().requests.is_empty(), "the model at the address was asked");
-    // Its name alone means the package that is there, with the tasks that were chosen for it.
+    // The name alone means the existing package, with the tasks that were chosen for it.
     let others = project.env.path("tasks").join(TASK);
     aec_test::files::copy(&others, &others.with_file_name("another"));
     let again = project.run("--json prime smoke --name aec-smoke");

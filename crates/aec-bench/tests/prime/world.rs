@@ -6,14 +6,13 @@ use aec_package::manifest::PackageManifest;
 use aec_test::tree::write_task;
 use aec_test::{Run, TestEnv};
 
-/// What `task.toml` says about a public task of some difficulty.
+/// A `task.toml` for a public task of this difficulty.
 pub(crate) fn public(difficulty: &str) -> String {
     format!(
         "version = \"1.0\"\n\n[metadata]\ndifficulty = \"{difficulty}\"\nvisibility = \"public\"\ntags = [\"x\"]\n"
     )
 }
 
-/// A project.
 pub(crate) struct Project {
     pub(crate) env: TestEnv,
 }
@@ -43,7 +42,7 @@ impl Project {
         }
     }
 
-    /// Writes public tasks with nothing special about them.
+    /// Writes public tasks with default content.
     pub(crate) fn tasks(&self, ids: &[&str]) {
         for id in ids {
             self.task(id, &public("easy"), &[]);
@@ -66,12 +65,10 @@ impl Project {
         self.run(&format!("--json prime export --output-dir packages {line}"))
     }
 
-    /// The directory of a package.
     pub(crate) fn package(&self, module: &str) -> PathBuf {
         self.env.path("packages").join(module)
     }
 
-    /// The manifest of a package.
     pub(crate) fn manifest(&self, module: &str) -> PackageManifest {
         let text = std::fs::read(self.package(module).join(module).join("tasks.json")).unwrap();
         serde_json::from_slice(&text).unwrap()

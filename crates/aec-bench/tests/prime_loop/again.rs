@@ -1,4 +1,4 @@
-//! Saved evaluations whose rollouts have several rows: one rollout is one trial. And the one vocabulary of all imports.
+//! Saved evaluations whose rollouts have several rows: one rollout is one trial. And the words that all imports share.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::import::counts;
 use crate::world::World;
 
-/// A row as an evaluation writes it; an error is the environment's own, so that its reward of 0 counts.
+/// A row as an evaluation writes it; an error is the environment's own, so its reward of 0 counts.
 fn row(example: u64, number: u64, attempt: u64, reward: Option<f64>) -> Value {
     let mut row = json!({
         "example_id": example, "prompt": [{"role": "user", "content": format!("Example {example}?")}],
@@ -79,7 +79,7 @@ fn rows_that_verifiers_wrote_are_run_again_by_their_places() {
         row.as_object_mut().unwrap().remove("rollout_number");
         row
     };
-    // `eval run --resume --rerun-errors` numbers rows of verifiers as they come.
+    // `eval run --resume --rerun-errors` numbers rows of verifiers in the order of their arrival.
     let rows = [unnumbered(Some(1.0)), unnumbered(None), row(0, 2, 1, Some(0.0)), row(0, 1, 2, Some(1.0))];
     save(&world.env, "evals/theirs", &rows);
     let data = world.data("import evals/theirs -e theirs");
@@ -207,7 +207,6 @@ fn every_import_answers_in_the_same_words() {
     assert_eq!(saved, first_words(&format!("import {} -e job", job.display())));
 }
 
-/// Copies a directory.
 fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
@@ -221,8 +220,8 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// `old/ledger` was written when every row was a trial of its own: `old/evals/old` and the job `older` of Harbor, as
-/// experiments `old` and `harbor-old`.
+/// An earlier version wrote `old/ledger`, in which every row was a separate trial: `old/evals/old` and the Harbor job
+/// `older`, as experiments `old` and `harbor-old`.
 #[test]
 fn imports_of_earlier_versions_are_read_and_not_imported_again() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! Hosted samples come back into the ledger.
+//! Hosted samples are imported into the ledger.
 
 use aec_test::files::files_below;
 use aec_test::prime::{Failure, HostedRun, SampleSource};
@@ -9,13 +9,13 @@ use crate::world::World;
 const TASK: &str = "electrical/voltage-drop";
 const EVALUATION: &str = "eval1";
 
-/// What an import found, and what became of it.
+/// The counts of an import.
 pub(crate) fn counts(data: &Value) -> [u64; 7] {
     ["found", "imported", "attempts", "skipped", "doubled", "refused", "unfinished"]
         .map(|key| data[key].as_u64().unwrap())
 }
 
-/// A sample that hands in an answer.
+/// A sample that submits an answer.
 fn sample(number: usize, info: &Value, answer: Option<(&str, Value)>, reward: f64) -> Value {
     let mut completion = vec![json!({"role": "assistant", "content": "I look at it."})];
     if let Some((content, path)) = answer {
@@ -40,7 +40,7 @@ fn sample(number: usize, info: &Value, answer: Option<(&str, Value)>, reward: f6
     })
 }
 
-/// A world with an evaluation that has these samples.
+/// A project with an evaluation that has these samples.
 fn world(samples: impl FnOnce(&Value, &str) -> Vec<Value>) -> World {
     let world = World::new();
     let exported = world.data(&format!("prime export --name aec-voltage-drop --task {TASK}"));
@@ -141,7 +141,7 @@ fn forged_rewards_are_found_and_what_cannot_be_judged_is_marked() {
     };
     assert!(row(0)["reward"].as_f64().unwrap() < 1.0, "the judge here has the last word");
     assert_eq!(row(1)["outcome"], "scored");
-    assert_eq!(row(4)["outcome"], "verifier_fault", "a reward of 7 is none");
+    assert_eq!(row(4)["outcome"], "verifier_fault", "7 is not a valid reward");
     assert_eq!(row(5)["outcome"], "infra_fault", "a provider that fails is no zero of the agent");
 }
 
@@ -226,7 +226,7 @@ fn conversations_of_the_ledger_become_training_data() {
     );
 }
 
-/// What saved evaluations of `verifiers` the readers are tested with.
+/// The saved evaluations of `verifiers` that the readers are tested with.
 fn saved(name: &str) -> String {
     format!("{}/../prime/tests/rollouts/fixtures/{name}", env!("CARGO_MANIFEST_DIR"))
 }
@@ -243,7 +243,7 @@ fn evaluations_on_somebodys_machine_become_records() {
         assert_eq!(
             data["verification"]["unverified"].as_u64(),
             Some(found),
-            "nobody here knows these tasks: {data}"
+            "these tasks are unknown here: {data}"
         );
         assert_eq!(counts(&world.data(&line)), [found, 0, 0, found, 0, 0, 0], "{name}");
         let verified = world.run(&format!("ledger verify -e {experiment}"));

@@ -1,4 +1,4 @@
-//! The loop through Prime with the real program, against a stand-in of Prime's service: push, hosted evaluation, import,
+//! The whole loop with Prime: the real program against a stand-in for Prime's service: push, hosted evaluation, import,
 //! adapters, training. The commands are those of the documentation.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it should be")]

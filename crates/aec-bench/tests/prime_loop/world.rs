@@ -1,4 +1,4 @@
-//! A project with tasks, and a service that it talks to.
+//! A project with tasks, and a service for it.
 
 use aec_test::prime::StandIn;
 use aec_test::{Run, TestEnv};
@@ -9,7 +9,7 @@ use tokio::runtime::Runtime;
 pub(crate) struct World {
     pub(crate) env: TestEnv,
     pub(crate) service: StandIn,
-    // Dropped last: the service lives in it.
+    // Dropped last, because the service runs in it.
     _runtime: Runtime,
 }
 
@@ -25,12 +25,12 @@ impl World {
         Self { env, service, _runtime: runtime }
     }
 
-    /// Runs a command line, words separated by blanks.
+    /// Runs a command line; words are separated by blanks.
     pub(crate) fn run(&self, line: &str) -> Run {
         self.env.run(line.split_whitespace())
     }
 
-    /// The data of a command that goes well.
+    /// The data of a command that must succeed.
     pub(crate) fn data(&self, line: &str) -> Value {
         self.run(&format!("{line} --json")).data()
     }

@@ -70,12 +70,12 @@ fn a_model_gives_a_second_opinion_that_is_kept() {
         "report behavioral -e x --classifier offline/scripted:opinion.yaml --concurrency 1 --allow-unpriced";
     let run = world.json(line);
     let data = run.envelope()["data"]["classifier"].clone();
-    // Eight turns in two questions; the fifth of the first has no label, and the second answer has none at all.
+    // Eight turns in two questions; the fifth turn of the first has no label, and the second answer has none.
     assert_eq!(data["asked_turns"], 8, "{run:?}");
     assert!(data["missing_turns"].as_u64().unwrap() >= 1, "{data}");
     assert_eq!(data["summary"]["bond_distribution"]["execution"], 1.0, "{data}");
     assert!(data["observed_agreement"].as_f64().is_some(), "{data}");
     let again = world.json(line).envelope()["data"]["classifier"].clone();
     assert_eq!(again["cached_turns"].as_u64().unwrap() + again["asked_turns"].as_u64().unwrap(), 8);
-    assert!(again["cached_turns"].as_u64().unwrap() >= 4, "what is known is not asked again: {again}");
+    assert!(again["cached_turns"].as_u64().unwrap() >= 4, "known labels are not requested again: {again}");
 }

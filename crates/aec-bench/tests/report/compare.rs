@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use crate::world::{World, of_agent, of_task, rewarded};
 
 /// One sample of the documented check: reward, whether the environment had the last word, whether an empty answer ended
-/// it, and calls of tools.
+/// it, and number of tool calls.
 type Sampled = (f64, bool, bool, u64);
 
-/// Fifteen samples of five tasks, three of each; the last task is the stubborn one.
+/// Fifteen samples of five tasks, three of each; the last task is never solved.
 const BASE: [Sampled; 15] = [
     (1.0, true, false, 6),
     (1.0, false, true, 4),
@@ -115,11 +115,11 @@ fn the_documented_check_of_base_and_adapter_is_reproduced() {
     );
     // Five tasks with differences 1/3, 2/3, 2/3, 2/3 and 0: of 16 ways to sign the four that differ, two are as extreme.
     assert_eq!(data["reward"]["permutation"]["p_value"], 0.125);
-    // Five tasks cannot tell better from luck, and they rule out a loss.
+    // Five tasks cannot distinguish an improvement from chance, but they rule out a loss.
     assert_eq!((data["verdict"]["kind"].clone(), text.code), (json!("not_worse"), Some(0)));
     let smallest = data["power"]["minimal_detectable_effect"].as_f64().unwrap();
     assert!((0.3..0.7).contains(&smallest), "{data}");
-    // The other way round it is the same difference with the other sign.
+    // With the sides exchanged, the difference has the other sign.
     let back = world.json("report compare adapter base").envelope()["data"].clone();
     let difference = |data: &Value| data["reward"]["difference"].as_f64().unwrap();
     assert!((difference(&data) + difference(&back)).abs() < 1e-12);
@@ -152,7 +152,7 @@ fn runs_in_different_frames_are_refused_with_every_difference() {
     assert!(data["frame"].as_array().unwrap().len() >= 8, "{data}");
 }
 
-/// Two agents on so many tasks, each solved with its own chance by a rule that leaves no room for luck.
+/// Two agents on this many tasks, each solving a fixed number of them, so that nothing is random.
 fn two_agents(world: &mut World, tasks: usize, solved: [usize; 2]) {
     for task in 0..tasks {
         for (agent, solved) in ["first", "second"].into_iter().zip(solved) {
@@ -205,7 +205,7 @@ fn what_cannot_be_compared_is_said() {
     for line in ["report compare x/first x/second --margin 0", "report compare x/first x/second --detect 2"] {
         assert_eq!(world.json(line).code, Some(2), "{line}");
     }
-    // Faults that are not the agent's are no reward and no loss.
+    // Faults that are not the agent's count neither as a reward nor as a loss.
     world.add("x", |record| {
         of_task(record, "task-000");
         of_agent(record, "second");

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::world::{World, of_agent, of_task, rewarded};
 
-/// Two agents, two tasks, two repetitions, and everything that can go wrong.
+/// Two agents, two tasks, two repetitions, and every kind of fault.
 fn mixed() -> World {
     let mut world = World::new();
     for (agent, task, repetition, reward) in [
@@ -51,7 +51,7 @@ fn means_say_what_they_are_of() {
     let world = mixed();
     let data = world.data("evaluate -e x");
     let poor = group(&data, "agent", "poor");
-    // Rewards 0 and 1, and a fault of its own; one infra fault; one cancelled.
+    // Rewards 0 and 1, and an agent fault; one infra fault; one cancelled.
     assert_eq!((poor["trials"].clone(), poor["counted"].clone()), (json!(6), json!(3)));
     let means = &poor["denominators"];
     assert!((means["without_infra"].as_f64().unwrap() - 1.0 / 3.0).abs() < 1e-12);
@@ -121,7 +121,7 @@ fn a_leaderboard_has_one_row_for_each_agent() {
     let shown: Vec<(&str, u64)> =
         rows.iter().map(|row| (row["agent"].as_str().unwrap(), row["rank"].as_u64().unwrap())).collect();
     assert_eq!(shown, [("good", 1), ("poor", 2)]);
-    // The same agent in another experiment is the same agent.
+    // The same agent in another experiment counts as the same agent.
     world.add("y", |record| {
         of_task(record, "beam");
         of_agent(record, "good");
@@ -133,7 +133,7 @@ fn a_leaderboard_has_one_row_for_each_agent() {
         (good["experiments"].clone(), good["trials"].clone(), good["mean_reward"].clone()),
         (json!(2), json!(5), json!(0.7))
     );
-    // One of the same name that is another agent is not.
+    // Another agent with the same name does not.
     world.add("z", |record| {
         of_task(record, "beam");
         of_agent(record, "good");
@@ -219,7 +219,7 @@ fn a_plan_says_what_it_takes_to_see_a_difference() {
     let sizing = world.data(line)["sizing"].clone();
     assert_eq!((sizing["pilot_trials"].clone(), sizing["is_enough"].clone()), (json!(0), json!(false)));
     let assumed = sizing["tasks_needed"].as_u64().unwrap();
-    // Rewards that hardly scatter need fewer tasks.
+    // Rewards with little variance need fewer tasks.
     for task in 0..10 {
         for repetition in 1..3 {
             world.add("calm", |record| {

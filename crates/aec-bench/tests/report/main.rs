@@ -1,4 +1,4 @@
-//! What reports say about ledgers, through the real program.
+//! Reports on ledgers, with the real program.
 
 #![expect(
     clippy::unwrap_used,

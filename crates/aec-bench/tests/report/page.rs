@@ -1,4 +1,4 @@
-//! The HTML report: one file, the same bytes every time, and nothing in it that runs.
+//! The HTML report: one file, the same bytes every time, and no active content.
 
 use serde_json::json;
 
@@ -35,7 +35,7 @@ fn a_report_is_one_file_with_the_same_bytes_every_time() {
     assert_eq!(world.run("evaluate -e x --report two.html").code, Some(0));
     let (one, two) = (world.env.read("one.html"), world.env.read("two.html"));
     assert!(one == two, "two reports of the same records differ");
-    assert!(!one.contains("<img src=x") && !one.contains("alert("), "hostile text stands in the page");
+    assert!(!one.contains("<img src=x") && !one.contains("alert("), "hostile text is in the page");
     assert!(one.contains("Content-Security-Policy") && one.contains("default-src 'none'"));
     let addresses = one.matches("http://").count() + one.matches("https://").count();
     assert_eq!(addresses, one.matches("http://www.w3.org/").count(), "the page loads nothing");

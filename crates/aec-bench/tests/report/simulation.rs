@@ -1,4 +1,4 @@
-//! Whether intervals cover and comparisons err as often as they say, with agents whose mistakes are those of `sim`.
+//! Whether intervals and comparisons have their stated error rates, with agents that make mistakes like `sim`.
 
 use aec_base::content::ContentStore;
 use aec_base::digest::Hasher;
@@ -20,10 +20,10 @@ const TEMPLATES: [&str; 8] = [
     "maritime/berthing-energy",
     "mechanical/pump-power-npsh",
 ];
-/// Rewards of each task from which runs draw.
+/// Rewards of each task from which runs are drawn.
 const DRAWS: usize = 60;
 
-/// Every task of a population with the rewards that an agent of this skill earns on it.
+/// The rewards that an agent of this skill earns, for every task of a population.
 fn population(skill: f64) -> Vec<Vec<f64>> {
     let world = World::new();
     for template in TEMPLATES {
@@ -63,7 +63,7 @@ fn collect(directory: &std::path::Path, found: &mut Vec<std::path::PathBuf>) {
     }
 }
 
-/// Numbers from 0 to below a count, the same every time.
+/// Random numbers below a count, the same every time.
 struct Luck(u64);
 
 impl Luck {

@@ -1,4 +1,4 @@
-//! Transcripts that version 0.1.0 wrote are read and written as they were, and every view of one tells the same story.
+//! Transcripts written by version 0.1.0 are read and written unchanged, and every view of one agrees.
 
 use std::path::Path;
 
@@ -8,12 +8,12 @@ use serde_json::Value;
 
 use crate::world::World;
 
-/// The harness that wrote it: its turns, calls, calls that failed, and calls that hand in an answer.
+/// The harness, and the number of its turns, calls, failed calls, and calls that submit an answer.
 const TRANSCRIPTS: [(&str, [u64; 4]); 5] = [
     ("tool_loop", [5, 7, 3, 1]),
     ("direct", [1, 0, 0, 0]),
     ("rlm", [3, 3, 1, 0]),
-    // The harness starts the program; that is no call of the model.
+    // The harness starts the program, which is not a call of the model.
     ("command", [3, 0, 0, 0]),
     ("imported", [3, 4, 2, 1]),
 ];
@@ -34,7 +34,7 @@ fn what_was_written_is_written_the_same() {
         assert_eq!(lines(&events), text, "{harness}");
         let torn = format!("{text}{{\"step\":9,\"role\":\"assis");
         assert_eq!(read(torn.as_bytes()), events, "{harness}: a torn end is left out");
-        // An import has the messages of its source in this file.
+        // An import stores the messages of its source in this file.
         if harness != "imported" {
             assert_eq!(
                 conversation::lines(&events),

@@ -1,4 +1,4 @@
-//! What the tests of reports share: ledgers with records that no trial made.
+//! What the tests of reports share: ledgers with invented records.
 
 use aec_base::digest::Digest;
 use aec_base::name::Name;
@@ -26,7 +26,7 @@ impl World {
         Ledger::new(self.env.path("artefacts/ledger"))
     }
 
-    /// A record of a trial of its own, as `change` makes it.
+    /// Adds a record of a new trial, changed by `change`.
     pub(crate) fn add(&mut self, experiment: &str, change: impl FnOnce(&mut TrialRecord)) -> String {
         self.count += 1;
         let id = format!("0f1e2d3c-0000-8000-8000-{:012}", self.count);
@@ -53,26 +53,25 @@ impl World {
         self.env.run(["--json"].into_iter().chain(line.split_whitespace()))
     }
 
-    /// The data of a run that ends well.
+    /// The data of a run that must succeed.
     pub(crate) fn data(&self, line: &str) -> Value {
         self.json(line).data()
     }
 }
 
-/// Makes a record that of another task: its family and difficulty follow from its name.
+/// Assigns a record to another task, whose name determines its family and difficulty.
 pub(crate) fn of_task(record: &mut TrialRecord, task: &str) {
     record.task.task_id = format!("structural/{task}");
     record.task.family = format!("template:structural/{task}");
     record.task.task_revision = Digest::of(task.as_bytes());
 }
 
-/// Makes a record that of another agent.
+/// Assigns a record to another agent.
 pub(crate) fn of_agent(record: &mut TrialRecord, agent: &str) {
     record.agent.name = Name::parse(agent).unwrap();
     record.agent.digest = Digest::of(agent.as_bytes());
 }
 
-/// Gives a record this reward.
 pub(crate) fn rewarded(record: &mut TrialRecord, reward: f64) {
     record.evaluation = Some(example::evaluation(reward));
 }

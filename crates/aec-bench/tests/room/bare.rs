@@ -1,4 +1,4 @@
-//! No room at all: the same interface on the host itself, which holds nothing and says so.
+//! Without a room: the same interface on the host itself, which isolates nothing and says so.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use aec_sandbox::{BareRoom, ExecSpec, Exit, Held, Level, RoomSpec, Sandbox as _,
 
 use crate::spec;
 
-/// Places below a temporary directory, so that the test needs nothing of the host.
+/// Paths in a temporary directory, so that the test needs no path of the host.
 fn bare_spec(directory: &std::path::Path) -> RoomSpec {
     let place = |name: &str| directory.join(name).to_str().unwrap().to_owned();
     RoomSpec { writable: vec![place("workspace")], sealed: vec![place("tests")], ..spec() }

@@ -1,4 +1,4 @@
-//! A program in a room reaches its model through the doorway, and nothing else.
+//! A program in a room reaches its model through the gateway's socket, and nothing else.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use aec_sandbox::{ExecSpec, Exit, Room, Sandbox as _};
 
 use crate::spec;
 
-/// What an agent would do: call its model, then try everything else.
+/// What an agent might do: call its model, then try to reach everything else.
 const AGENT: &str = r"
 import json, os, socket, urllib.error, urllib.request
 

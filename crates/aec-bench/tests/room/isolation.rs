@@ -157,7 +157,7 @@ AF_UNIX True";
 
 #[test]
 fn a_killed_opener_takes_the_room_with_it() {
-    // A process that opens a room and is killed: the room's processes must not outlive it.
+    // A process that opens a room is killed: the room's processes must not outlive it.
     let mut room = open();
     let marker = format!("{}", 100_000 + std::process::id());
     sh(&mut room, &format!("setsid sleep {marker} &"));

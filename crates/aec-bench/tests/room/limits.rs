@@ -1,4 +1,4 @@
-//! Limits stop whole trees of processes.
+//! Limits apply to whole trees of processes.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ fn memory_is_bounded() {
             assert!(result.stdout.text().contains("first: 137"), "one of them was killed: {result:?}");
             assert!(room.out_of_memory());
         }
-        // An ordinary user's limit is for each process.
+        // For an ordinary user the limit is per process.
         Hold::Process => {
             let big = sh(&mut room, "/usr/bin/python3 -I -c 'bytearray(400 * 1024 * 1024)'");
             assert_ne!(big.exit, Exit::Code(0), "{big:?}");
@@ -60,7 +60,7 @@ fn a_command_that_finds_no_place_is_no_fault_of_the_room() {
     let mut room = open();
     let greedy = "while (1) { my $p = fork; if (defined $p && $p == 0) { sleep 60; exit } }";
     sh(&mut room, &format!("setsid perl -e '{greedy}' > /dev/null 2>&1 & exit 0"));
-    // Whether there is a place depends on who counts; that the room goes on does not.
+    // Whether the process can start depends on the kind of limit; in any case the room keeps working.
     for _ in 0..100 {
         let result = sh(&mut room, "true");
         assert!(matches!(result.exit, Exit::Code(0 | 127 | 254)), "{result:?}");
@@ -78,7 +78,7 @@ fn broken_pipes_end_commands_as_everywhere() {
 fn cores_are_bounded() {
     let mut room = open();
     assert_eq!(room.held().cpus, Hold::Tree);
-    // Two spinning processes on one core: together they get one core's time.
+    // Two busy processes on one core: together they get one core's time.
     let script = "for i in 1 2; do (while :; do :; done) & done; sleep 2; kill $(jobs -p); wait; cat /proc/uptime > /dev/null; times";
     let result = sh(&mut room, &format!("bash -c '{script}'"));
     let used: f64 = result

@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use aec_sandbox::{ExecResult, ExecSpec, Limits, Room, RoomSpec, Sandbox as _};
 
-/// Names the program when these tests are run again from a copy.
+/// The variable that names the program when these tests run again from a copy.
 const SHIM: &str = "AEC_TEST_SHIM";
 
-/// All of the above once more, as somebody without privileges. Only root can arrange that; others are that already.
+/// Runs all of the above again without privileges. Only root can do that; other users have none anyway.
 #[test]
 fn everything_holds_for_an_ordinary_user() {
     use std::os::unix::fs::PermissionsExt as _;
@@ -40,7 +40,7 @@ fn everything_holds_for_an_ordinary_user() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
-/// A room such as an agent gets, small enough to fill.
+/// A room like an agent's, small enough to fill.
 fn spec() -> RoomSpec {
     let shim = std::env::var_os(SHIM).unwrap_or_else(|| env!("CARGO_BIN_EXE_aec-bench").into());
     aec_sandbox::use_shim(shim.into());
@@ -66,7 +66,6 @@ fn sh(room: &mut Room, script: &str) -> ExecResult {
     room.exec(&command, &mut |_, _| {}).unwrap()
 }
 
-/// What a script prints.
 fn out(room: &mut Room, script: &str) -> String {
     let result = sh(room, script);
     format!("{}{}", result.stdout.text(), result.stderr.text()).trim().to_owned()

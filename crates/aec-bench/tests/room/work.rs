@@ -119,7 +119,7 @@ fn freezing_ends_everything_and_keeps_the_files() {
     for _ in 0..1000 {
         std::thread::yield_now();
     }
-    assert_eq!(workspace.read(Path::new("clock"), 100).unwrap(), before, "nobody writes any more");
+    assert_eq!(workspace.read(Path::new("clock"), 100).unwrap(), before, "nothing writes any more");
     assert!(room.exec(&ExecSpec::new(["true"]), &mut |_, _| {}).is_err());
 }
 

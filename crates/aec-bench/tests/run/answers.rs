@@ -1,4 +1,4 @@
-//! Which answer counts, and that plans and records of before keep theirs.
+//! Which answer counts, and that old plans and records keep their order.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use aec_ledger::record::TrialRecord;
 use crate::Project;
 use crate::world::RIGHT;
 
-/// An experiment of two trials, made and half carried out by the version that let a written file count before a
+/// An experiment of two trials, planned and half run by the version in which a written file took precedence over a
 /// submission. Its agent writes the right answer and submits a wrong one.
 fn made_before() -> Project {
     let project = Project::empty();
@@ -33,7 +33,7 @@ fn an_experiment_goes_on_with_the_order_that_it_began_with() {
     project.data("run --resume old");
     assert_eq!(told(project.records("old").into_values()), [before, before]);
     project.assert_sound("old");
-    // Also when it is planned anew.
+    // Also if it is planned again.
     project.data("run civil --model offline/scripted:old.yaml --harness tool_loop -e old --extend");
     assert!(told(project.records("old").into_values()).iter().all(|told| *told == before));
     project.data("run civil --model offline/scripted:old.yaml --harness tool_loop -e new");
@@ -47,7 +47,7 @@ fn an_experiment_goes_on_with_the_order_that_it_began_with() {
     assert!(compared.stdout.contains("file_first"), "{compared:?}");
 }
 
-/// The record of a model that says this, turn by turn, on one task.
+/// The record of a model that gives these replies on one task.
 fn record_of(replies: &str) -> TrialRecord {
     let mut project = Project::with_tasks(1);
     project.env.set("SOME_API_KEY", "sk-canary-7f3a9c51d2");

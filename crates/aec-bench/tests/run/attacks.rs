@@ -1,4 +1,4 @@
-//! Whoever wants a better figure than was earned: answers in agents, edited plans, edited ledgers, cheating in trials.
+//! Attempts to get a better figure than earned: answers in agents, edited plans, edited ledgers, cheating in trials.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::world::{RIGHT, right};
 use crate::{Project, Server};
 
-/// A verifier as people write them: absolute paths, nothing hardened.
+/// A typical verifier: absolute paths, not hardened.
 const NAIVE: &str = r#"import json, math, pathlib
 answer = json.loads(pathlib.Path("/workspace/output.json").read_text()) if pathlib.Path("/workspace/output.json").exists() else {}
 met = [math.isclose(float(answer.get(key, "nan")), value, rel_tol=0.01) for key, value in {"flow_m3_s": 3.217, "depth_m": 1.254}.items()]
@@ -55,7 +55,7 @@ fn agents_that_carry_the_answers_are_refused() {
         project.json(agent(&command("command: python3 /agent/agent/main.py, files: [agent/main.py]"))).code,
         Some(0)
     );
-    // Whoever insists says so in the plan, and the plan's digest is in every record.
+    // A user who insists gets it recorded in the plan, whose digest is in every record.
     let line = agent(&direct("leak.md")).replace("--dry-run", "--allow-leaks");
     let run = project.json(&line);
     assert!(run.stdout.contains("E032"), "{run:?}");
@@ -63,7 +63,7 @@ fn agents_that_carry_the_answers_are_refused() {
     assert_eq!(plan["conditions"]["allow_leaks"], true);
     assert!(project.records("x").values().all(|record| json!(record.plan) == plan["digest"]));
     assert_eq!(project.record_names("x").len(), 2);
-    // A prompt for all tasks comes from the environment, and is looked at as well.
+    // A prompt for all tasks comes from the environment, and is checked as well.
     let mut project = project;
     project.env.set("AGENT_INSTRUCTION", &format!("Write {RIGHT} to /workspace/output.json"));
     let run = project.json("run civil --model offline/echo --harness direct --dry-run");
@@ -85,7 +85,7 @@ fn good_and_bad() -> (Project, Server) {
 
 const LINE: &str = "run civil --model mine --harness direct -e x";
 
-/// The record of the good result and that of the bad one.
+/// The record of the good result, and that of the bad one.
 fn pair(project: &Project) -> (PathBuf, PathBuf) {
     let records = project.records("x");
     let find = |reward: f64| {
@@ -111,7 +111,7 @@ fn a_bad_result_cannot_be_dropped_and_had_again() {
     assert_eq!(project.json("ledger verify -e x").code, Some(1));
     let status = project.json("runs status x");
     assert!(status.stdout.contains("E035"), "{status:?}");
-    // With its link gone as well, the head that was printed tells.
+    // If its link is removed as well, the printed head reveals it.
     let run = project.ledger("x").join("_run");
     let chain = run.join(names_in(&run).into_iter().find(|name| name.starts_with("chain-")).unwrap());
     let links = std::fs::read_to_string(&chain).unwrap();
@@ -123,7 +123,7 @@ fn a_bad_result_cannot_be_dropped_and_had_again() {
     std::fs::remove_file(&chain).unwrap();
     let verified = project.json(&format!("ledger verify -e x --head {head}"));
     assert_eq!(verified.code, Some(1), "{verified:?}");
-    // Restored, everything is as it was.
+    // After restoring it, everything is as before.
     std::fs::write(&chain, links).unwrap();
     std::fs::write(&bad, kept).unwrap();
     assert_eq!(project.data(&format!("ledger verify -e x --head {head}"))["is_clean"], true);
@@ -140,7 +140,7 @@ fn what_was_planned_and_not_done_is_always_shown() {
     insta::assert_snapshot!("planned_and_missing", status.stdout.split("session").next().unwrap());
     let data = project.data("runs status x");
     assert_eq!((&data["all"]["planned"], &data["all"]["executed"]), (&json!(5), &json!(3)));
-    // More repetitions than were planned are another plan.
+    // More repetitions than planned make another plan.
     assert_eq!(project.refusal(&format!("{LINE} -n 2"), 3).0, "E036");
     assert_eq!(server.count(), 3);
 }
@@ -154,10 +154,10 @@ fn verify(project: &Project) -> Vec<String> {
     ids
 }
 
-/// A name, the problem that must be found, the file, and what becomes of its text: another one, or none at all.
+/// A name, the problem that must be found, the file, and the change of its text: another text, or none at all.
 type Tampering<'a> = (&'a str, &'a str, PathBuf, Box<dyn Fn(&str) -> Option<String> + 'a>);
 
-/// Attack 36, on what a real run left.
+/// Attack 36, on the files of a real run.
 #[test]
 fn every_way_to_tamper_with_a_ledger_is_seen() {
     let (project, _server) = good_and_bad();
@@ -213,7 +213,7 @@ fn every_way_to_tamper_with_a_ledger_is_seen() {
     }
 }
 
-/// What cheaters do, task by task. None of them does the work.
+/// The cheat of each task. None of them does the work.
 const CHEATS: &str = r#"
 replies: [{text: nothing}]
 conversations:
@@ -263,7 +263,7 @@ fn cheating_in_a_trial_earns_nothing_and_leaves_its_traces() {
     for record in records.values() {
         assert_eq!(record.outcome, Outcome::Scored, "{record:?}");
         let task = record.task.task_id.trim_start_matches("civil/channel-");
-        // The last one writes half of an answer again and again; that much it has earned.
+        // The last one repeatedly writes half of an answer; it has earned that much.
         let most = if task == "005" { 0.5 } else { 0.0 };
         assert!(record.reward().unwrap() <= most, "{task}: {:?}", record.reward());
         let trajectory = project.job_file(record, "trajectory.jsonl");
@@ -314,7 +314,7 @@ fn cheating_in_a_trial_earns_nothing_and_leaves_its_traces() {
     project.assert_sound("x");
 }
 
-/// A real agent program of its own, through its own library-free client.
+/// A real agent program with its own client, without libraries.
 #[test]
 fn an_external_program_works_as_an_agent() {
     const KEY: &str = "sk-canary-of-the-endpoint";

@@ -1,4 +1,4 @@
-//! `--events`: what happens, for other programs.
+//! `--events`: events for other programs.
 
 use std::collections::BTreeSet;
 

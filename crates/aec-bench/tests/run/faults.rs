@@ -1,4 +1,4 @@
-//! What goes wrong around a run: the model's server, the disk, files that vanish, clocks, and files that were slipped in.
+//! Faults around a run: the model's server, the disk, vanishing files, clocks, and planted files.
 
 use std::process::Command;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::{Project, Server};
 
 const LINE: &str = "run civil --model mine --harness direct -e x";
 
-/// A server where nobody was before.
+/// A server on a port where nothing listened before.
 fn back(nobody: ClosedPort) -> Server {
     let port = nobody.address.port();
     drop(nobody);
@@ -28,7 +28,7 @@ fn a_server_that_is_down_is_nobodys_score_and_the_run_goes_on_later() {
     let project = Project::with_tasks(12);
     let nobody = ClosedPort::take();
     project.endpoints(&format!("http://{}", nobody.address), &["mine"]);
-    // The time is up long before the client gives up: that is the server's doing, not the agent's.
+    // The time is up long before the client gives up: that is the server's fault, not the agent's.
     let down = project.json(&format!("{LINE} --timeout 3 --concurrency 4 --max-faults 6 --max-attempts 1"));
     assert_eq!(down.code, Some(1), "{down:?}");
     let data = down.envelope()["data"].clone();
@@ -56,7 +56,7 @@ fn a_server_that_comes_back_in_time_costs_nothing() {
     let nobody = ClosedPort::take();
     project.endpoints(&format!("http://{}", nobody.address), &["mine"]);
     let run = project.start(&format!("--json {LINE}"));
-    // It has asked in vain before the server is back.
+    // The run has called in vain before the server is back.
     let live = project.jobs("x").join("_live");
     let failed = || {
         names_in(&live).iter().any(|name| {
@@ -97,7 +97,7 @@ fn a_storm_of_rate_limits_only_takes_time() {
     project.assert_sound("x");
 }
 
-/// Fills a small file system, runs into the wall, makes room and goes on; everything in a mount namespace of its own.
+/// Fills a small file system, hits the limit, frees space and continues; everything in a separate mount namespace.
 const FULL: &str = r#"
 set -u
 mount -t tmpfs -o size=24m tmpfs "$PLACE" || exit 99
@@ -202,7 +202,7 @@ fn trials_are_judged_by_the_verifier_that_was_planned() {
     assert_eq!(code, Some(0), "{output} {said}");
     let records = project.records("x");
     assert!(records.values().all(|record| record.reward() == Some(1.0)), "{records:?}");
-    // Whoever goes on must have the tasks that were planned.
+    // A session that continues needs the planned tasks.
     let line = "run --resume x --rerun failed";
     let refused = project.json(line);
     let drift = refused.errors().iter().filter(|(id, _)| id == "E033").count();
@@ -266,12 +266,12 @@ fn a_strange_file_among_the_records_blocks_neither_others_nor_for_ever() {
         ("deep.json", "[".repeat(100_000).as_bytes()),
     ] {
         project.env.write(format!("artefacts/ledger/x/{name}"), text);
-        // Another experiment of the same ledger does not notice.
+        // Another experiment of the same ledger is not affected.
         let other = project.json(&format!("{} --rerun failed", LINE.replace("-e x", "-e y")));
         assert_eq!(other.code, Some(0), "{name}: {other:?}");
         let listed = project.json("ledger list");
         assert_eq!(listed.envelope()["data"]["records"].as_array().unwrap().len(), 4, "{name}: {listed:?}");
-        // This one says what is in the way.
+        // This one says what blocks it.
         let run = project.json("run --resume x");
         let told = run.envelope()["errors"].to_string();
         assert!(run.code == Some(0) || told.contains(name), "{run:?}");
@@ -283,7 +283,7 @@ fn a_strange_file_among_the_records_blocks_neither_others_nor_for_ever() {
     assert_eq!(project.data("run --resume x")["recorded"], 0);
 }
 
-/// Durations and deadlines of runs come from a clock that never jumps: the wall clock only names moments.
+/// Durations and deadlines of runs use a monotonic clock; the wall clock only gives timestamps.
 #[test]
 fn nothing_that_runs_trials_asks_the_wall_clock_how_long_things_take() {
     let sources = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../run/src");
@@ -291,7 +291,7 @@ fn nothing_that_runs_trials_asks_the_wall_clock_how_long_things_take() {
     for (name, bytes) in files_below(&sources) {
         let text = String::from_utf8(bytes).unwrap();
         looked += 1;
-        // `status` tells how old a file is, which only the wall clock knows.
+        // `status` shows the age of a file, which only the wall clock knows.
         if name != "status.rs" {
             assert!(!text.contains("SystemTime"), "{name} uses the wall clock");
         }

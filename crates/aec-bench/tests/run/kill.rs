@@ -1,5 +1,5 @@
-//! Killed at any moment, again and again: every planned trial ends up with exactly one result, nothing torn is ever seen,
-//! and every call is accounted for once.
+//! Killed at any moment, again and again: every planned trial ends with exactly one result, no reader ever sees a torn
+//! file, and every call is counted once.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ use crate::{Project, Server};
 
 const TRIALS: usize = 500;
 
-/// Chance that is the same in every run of the test.
+/// Random numbers that are the same in every run of the test.
 struct Chance(u64);
 
 impl Chance {
@@ -34,17 +34,17 @@ impl Chance {
     }
 }
 
-/// What is watched to find the moment.
+/// The quantity that is watched to find the moment.
 fn seen(project: &Project, server: &Server, what: u64) -> u64 {
     match what {
-        // Beginnings: locks, recovery and salvage are what happens then.
+        // Beginnings of sessions, when locks, recovery and salvage happen.
         0 => names_in(&project.ledger("x").join("_run")).len() as u64,
         1 => project.record_names("x").len() as u64,
         _ => server.count(),
     }
 }
 
-/// Kills a run a moment after something that was watched has come so far. Whether it was still running.
+/// Kills a run a moment after the watched quantity has reached its goal. Returns whether it was still running.
 fn kill(project: &Project, server: &Server, run: Running, chance: &mut Chance, step: u64) -> bool {
     let what = chance.up_to(5);
     let before = seen(project, server, what);
@@ -61,7 +61,7 @@ fn kill(project: &Project, server: &Server, run: Running, chance: &mut Chance, s
     alive
 }
 
-/// Whatever has its name is whole.
+/// Every file with its final name is complete.
 fn nothing_is_torn(project: &Project) {
     for directory in [project.ledger("x"), project.ledger("x").join("_run")] {
         for name in names_in(&directory) {
@@ -91,7 +91,7 @@ fn killed_at_any_moment_every_trial_ends_up_with_one_result() {
             if killed >= kills || complete {
                 break;
             }
-            // The first moments may come before there is a plan to go on with.
+            // The first kills may come before there is a plan to continue.
             let has_plan = project.ledger("x").join("_run/plan.json").is_file();
             let run =
                 project.start(if has_plan && resumed { "run --resume x --concurrency 8" } else { line });
@@ -134,7 +134,7 @@ fn every_trial_has_one_result(project: &Project) {
     }
 }
 
-/// Records, trajectories and the server agree on how many calls there were.
+/// Records, trajectories and the server agree on the number of calls.
 fn every_call_is_accounted_for(project: &Project, server: &Server) {
     let (mut settled, mut unsettled, mut ended, mut open) = (0, 0, 0, 0);
     for record in project.records("x").values() {

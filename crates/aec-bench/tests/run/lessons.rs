@@ -1,4 +1,4 @@
-//! Lessons of `sim` through the program: a system prompt that has them makes the agent better, and the record says which.
+//! Lessons of `sim` through the program: a prompt with lessons makes the agent better, and the record names them.
 
 use aec_ledger::record::TrialRecord;
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ const PARAMETERS: &str =
 
 const TAUGHT: &str = "You are an engineer. Always CHECK\n  the units, and show your\twork.\n";
 
-/// What the harness said of its work.
+/// The harness's own summary of its work.
 fn said(project: &Project, record: &TrialRecord) -> Value {
     serde_json::from_str(&project.job_file(record, "agent_result.json")).unwrap()
 }
@@ -44,7 +44,7 @@ fn a_system_prompt_with_the_right_lessons_makes_every_answer_right() {
                 assert_eq!(said["lessons"], json!(["check the units", "show your work"]));
             }
             "misled" => {
-                // Without any skill there is always a mistake, though the scorer forgives words around an answer.
+                // Without any skill there is always a mistake, although the scorer forgives words around an answer.
                 assert_eq!(prompt, Some("Round early.\n"));
                 assert_eq!((&said["skill"], &said["lessons"]), (&json!(0.0), &json!(["round early"])));
                 assert_ne!(said["faults"], json!([]));
@@ -74,7 +74,7 @@ fn lessons_that_make_no_sense_are_refused_before_anything_is_run() {
             "{told}"
         );
     }
-    // YAML's word for no number gets no further than the reader of the file.
+    // The file's reader refuses YAML's not-a-number.
     let text = "agents: [{ name: a, harness: sim, parameters: { lessons: { a: .nan } } }]\n";
     project.env.write("experiment.yaml", text);
     project.refusal("plan --config experiment.yaml", 3);

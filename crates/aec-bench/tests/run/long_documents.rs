@@ -23,7 +23,7 @@ fn project() -> Project {
     project
 }
 
-/// The commands of the worked example, each with the lines that it is said to print.
+/// The commands of the worked example, each with its documented output lines.
 fn console() -> Vec<(&'static str, Vec<&'static str>)> {
     let chapter = GUIDE.split("\n## A worked example\n").nth(1).unwrap();
     let block = chapter.split("```console\n").nth(1).unwrap().split("```").next().unwrap();
@@ -45,7 +45,7 @@ fn the_worked_example_of_the_guide_does_what_the_guide_says() {
     for (command, expected) in commands {
         let Some(arguments) = command.strip_prefix("aec-bench ") else { continue };
         if arguments.starts_with("init ") {
-            // This project is there already.
+            // The project exists already.
             continue;
         }
         let run = project.run(arguments);
@@ -122,7 +122,7 @@ fn what_cannot_be_carried_out_is_refused_before_anything_is_run() {
         project.env.write(&place, text);
         let (id, told) = project.refusal("plan --config experiment.yaml", 3);
         assert!(id == "E045" && told.contains(why), "{id}: {told}");
-        // Validation finds the same, but for plans, which depend on the agent.
+        // Validation finds the same problems, except for plans, which depend on the agent.
         if why != "would do" {
             let run = project.json("task validate ground/borehole-summary");
             assert!(
@@ -158,13 +158,13 @@ fn a_system_prompt_is_part_of_what_is_expected() {
         let own = record.inputs.system_prompt.as_deref().is_some_and(|text| text.starts_with("Check every"));
         assert_eq!(own, by_plan);
     }
-    // A prompt that leaves no room for the sources leaves no plan.
+    // If the prompt leaves no space for the sources, there is no plan.
     project.env.write("own.md", "Check every unit twice. ".repeat(1000));
     let (id, told) = project.refusal("plan --config experiment.yaml --experiment-id y", 3);
     assert!(id == "E045" && told.contains("there is no plan"), "{id}: {told}");
 }
 
-/// The first row of the only evaluation that was saved.
+/// The first row of the only saved evaluation.
 fn row(project: &Project) -> Value {
     let files = files_below(&project.env.path("outputs"));
     let (_, rows) = files.iter().find(|(name, _)| name.ends_with("results.jsonl")).unwrap();
@@ -189,7 +189,7 @@ fn evaluations_can_be_driven_by_these_harnesses() {
         assert!(row["token_usage"]["input_tokens"].as_f64().unwrap() > 100.0, "{row}");
         assert!(row["completion"].as_array().unwrap().len() >= turns as usize);
     }
-    // A package has nothing that these harnesses could work with.
+    // A package contains nothing that these harnesses could work with.
     let project = project();
     let export = project.run("prime export --name aec-small --output-dir packages");
     assert_eq!(export.code, Some(0), "{export:?}");

@@ -1,4 +1,4 @@
-//! Runs from outside: the real binary, a model server that counts its own requests, and what is on disk afterwards.
+//! Runs from outside: the real binary, a model server that counts its requests, and the files on disk afterwards.
 
 #![expect(
     clippy::unwrap_used,

@@ -144,13 +144,13 @@ fn every_filter_of_the_file_decides_which_trials_there_are() {
         assert_eq!(tasks.into_iter().collect::<Vec<_>>().join(" "), expected, "{block}");
         assert_eq!(trials.len(), expected.split(' ').count() * 2);
     }
-    // A variable names the model; it is the model's name that the plan keeps.
+    // A variable names the model; the plan records the model's name.
     let text = "agents: [{name: a, harness: direct, model: $MY_MODEL}]\n";
     project.env.write("e.yaml", text);
     assert_eq!(project.json("run --config e.yaml --dry-run").code, Some(3));
     project.env.set("MY_MODEL", "offline/echo");
     assert_eq!(preview(&project, text)["agents"][0]["model"], "offline/echo");
-    // The same, said with flags.
+    // The same with flags.
     let said = project.data("plan --domain civil --exclude */b --model offline/echo --harness direct -n 2");
     assert_eq!((&said["planned_trials"], &said["selected_tasks"]), (&json!(2), &json!(1)));
 }
@@ -187,7 +187,7 @@ fn ids_follow_from_task_agent_and_repetition() {
     );
     project.env.write("tasks/civil/channel-001/environment/survey.csv", "x,z\n0,2\n");
     assert_eq!(ids(&project, line).intersection(&first).count(), 4, "one task of three is another");
-    // Without an id the plan itself names the experiment.
+    // Without an id, the experiment is named after the plan.
     let unnamed = "plan civil --model offline/echo --harness direct";
     let id = project.data(unnamed)["experiment_id"].clone();
     assert!(id.as_str().unwrap().starts_with("exp-"), "{id}");
@@ -224,7 +224,7 @@ fn a_dry_run_says_what_would_be_done_and_does_nothing() {
 #[test]
 fn limits_of_the_experiment_hold_and_are_recorded() {
     let project = Project::with_tasks(1);
-    // Three quarters of a gigabyte is more than the task allows and less than the experiment does.
+    // Three quarters of a gigabyte is more than the task allows and less than the experiment allows.
     let eats = "python3 -c \"b = bytearray(700 << 20); print(len(b))\" && echo fits";
     let model = project.script(
         "eater",
@@ -350,7 +350,7 @@ fn a_locked_plan_is_carried_out_as_it_is_or_not_at_all() {
     std::fs::rename(&moved, project.env.path("tasks/civil/channel-001")).unwrap();
     assert_eq!(project.record_names("x").len(), 0, "nothing was run");
 
-    // Flags that would change a locked plan are not taken beside it.
+    // Flags that would change a locked plan are refused.
     for flag in [
         "--timeout 3",
         "-n 2",

@@ -1,4 +1,4 @@
-//! What a run leaves: the layout on disk, the fields of records, where answers come from, and what must not be there.
+//! The results of a run: the layout on disk, the fields of records, the sources of answers, and what must not be there.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::world::{RIGHT, right, saying};
 use crate::{Project, Server};
 
-/// Fields of the reference's record that stay where they were.
+/// Fields of the reference's record that keep their place.
 const REFERENCE: [&str; 16] = [
     "/trial_id",
     "/experiment_id",
@@ -64,7 +64,7 @@ fn the_layout_and_the_fields_are_those_of_the_documents() {
     let details: Value =
         serde_json::from_str(&project.job_file(&record, "logs/verifier/details.json")).unwrap();
     assert_eq!(Some(details), record.evaluation.as_ref().unwrap().breakdown);
-    // Everything that the record must tell beside that.
+    // Everything else that the record must contain.
     assert_eq!((record.attempt, record.repetition, record.outcome), (1, 1, Outcome::Scored));
     assert_eq!(record.completeness, Completeness::Complete);
     let plan: Value = serde_json::from_str(&project.env.read("artefacts/ledger/x/_run/plan.json")).unwrap();
@@ -86,7 +86,7 @@ fn the_layout_and_the_fields_are_those_of_the_documents() {
         (input.path.as_str(), input.source.as_deref()),
         ("survey.csv", Some("environment/survey.csv"))
     );
-    // Conversation and trajectory tell the same story.
+    // Conversation and trajectory agree.
     let conversation: Vec<Value> = lines(&project.job_file(&record, "conversation.jsonl"));
     let roles: Vec<&str> = conversation.iter().map(|line| line["role"].as_str().unwrap()).collect();
     assert_eq!(roles, ["system", "user", "assistant"]);
@@ -106,7 +106,7 @@ fn lines(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// What models do in the trials of the next test: the answer's way, and what becomes of it.
+/// Behaviours of models in the next test: how the answer is given, and the result.
 const WAYS: &str = r#"
 replies: [{text: '{"flow_m3_s": 9}'}]
 conversations:
@@ -187,7 +187,7 @@ fn successes_and_failures_are_recorded_alike_and_answers_have_a_source() {
     project.assert_sound("x");
 }
 
-/// The record and the one request of a run of a tool loop under some variables.
+/// The record and the only request of a tool loop's run with these variables.
 fn under(
     variables: &[(&str, &str)],
     extra: &str,
@@ -242,7 +242,7 @@ fn agent_max_tokens_limits_answers() {
 
 #[test]
 fn agent_max_turns_limits_the_loop() {
-    // It wins over the experiment, as variables do.
+    // It overrides the experiment, as variables do.
     let (record, bodies, ..) = under(&[("AGENT_MAX_TURNS", "3")], "--parameter command_timeout=1");
     assert_eq!((record.agent.configuration["max_turns"].clone(), bodies.len()), (json!(3), 3));
     assert_eq!(record.outputs.agent_result["turns_used"], 3);
@@ -302,7 +302,7 @@ fn variables_that_say_nothing_useful_are_refused() {
         let (id, what) = project.refusal("run civil --model offline/echo --harness tool_loop", 3);
         assert!(id == "E038" && what.contains(name), "{what}");
     }
-    // An empty variable is one that is not set.
+    // An empty variable counts as not set.
     let mut project = Project::with_tasks(1);
     project.env.set("AGENT_MODEL", " ");
     assert_eq!(
@@ -316,7 +316,7 @@ fn secrets_are_nowhere() {
     const KEY: &str = "sk-canary-7f3a9b2c";
     const HEADER: &str = "header-canary-51d2";
     let mut project = Project::with_tasks(2);
-    // The model says the key and an agent writes it down.
+    // The model says the key, and an agent writes it to a file.
     let replies = format!(
         "replies:\n- text: 'the key is {KEY}'\n  tool_calls:\n  - {{name: bash, arguments: {{command: 'echo {KEY} {HEADER}; echo {KEY} > stolen; env'}}}}\n\
          - text: '{{\"flow_m3_s\": 3.217, \"depth_m\": 1.254, \"note\": \"{HEADER}\"}}'\n"
@@ -346,7 +346,7 @@ fn secrets_are_nowhere() {
             assert!(!text.contains(KEY) && !text.contains(HEADER), "{place}/{name}: {text}");
         }
     }
-    // What held a secret is an agent's fault, not a score.
+    // A trial that contained a secret is an agent fault, not a score.
     let outcomes: BTreeSet<Outcome> =
         project.records("tool_loop").values().map(|record| record.outcome).collect();
     assert_eq!(outcomes, BTreeSet::from([Outcome::AgentFault]));

@@ -1,4 +1,4 @@
-//! A recorded experiment can be had again without a model: the same records, apart from times.
+//! A recorded experiment can be repeated without a model: the records are the same except for times.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ const EXPERIMENT: &str = "experiment_id: x\nagents:\n\
     - {name: short, harness: tool_loop, model: mine, parameters: {max_turns: 1, temperature: 0.5}}\n\
     repetitions: 2\n";
 
-/// A JSON value without what depends on the clock.
+/// A JSON value without fields that depend on the clock.
 fn timeless(bytes: &[u8]) -> Value {
     let mut value: Value = serde_json::from_slice(bytes).unwrap();
     let object = value.as_object_mut().unwrap();
@@ -54,7 +54,7 @@ fn records(project: &Project) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// The files of `jobs`; of those with times, the lines without them.
+/// The files of `jobs`; times are removed from lines that contain them.
 fn jobs(project: &Project) -> BTreeMap<String, String> {
     let lines = |bytes: &[u8]| {
         let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
@@ -93,7 +93,7 @@ fn a_recorded_experiment_is_replayed_byte_for_byte() {
     for directory in ["tasks", "tape"] {
         copy(&project.env.path(directory), &copied.env.path(directory));
     }
-    // Somebody who is asked now would notice.
+    // A server on this port would notice a call.
     let port = url.rsplit(':').next().unwrap().parse().unwrap();
     let silent = Server::start(Options { port, ..saying(REPLIES) });
     let replayed = copied.json("run --config e.yaml --replay tape --concurrency 3");
@@ -113,14 +113,14 @@ fn a_recorded_experiment_is_replayed_byte_for_byte() {
     for project in [&project, &copied] {
         project.assert_sound("x");
     }
-    // A call that is not on the tape is a fault of ours, and no model is asked.
+    // A call that is not on the tape is an infra fault, and no model is called.
     let other =
         copied.json("run civil --model mine --harness direct -e y --parameter max_tokens=9 --replay tape");
     assert_eq!(other.envelope()["data"]["all"]["outcomes"]["infra_fault"], 4, "{other:?}");
     assert_eq!(silent.count(), 0);
 }
 
-/// Says where two texts differ.
+/// Reports where two texts differ.
 fn similar(name: &str, ours: &str, theirs: &str) {
     let differing = ours.lines().zip(theirs.lines()).find(|(a, b)| a != b);
     assert!(ours == theirs, "{name}: {differing:?}");

@@ -1,4 +1,4 @@
-//! Going on: a plan is carried out once, whoever stops it, however often, in whatever parts.
+//! Continuing: a plan is carried out exactly once, however often it is stopped and in whatever parts it is run.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::world::right;
 use crate::{Project, Server};
 
-/// A project with so many tasks whose model takes its time.
+/// A project with this many tasks, whose model is slow.
 fn slow(tasks: usize, latency: Duration) -> (Project, Server) {
     let project = Project::with_tasks(tasks);
     let server = Server::start(Options { latency: Range::only(latency), ..right() });
@@ -48,7 +48,7 @@ fn a_second_run_of_a_plan_does_nothing() {
 #[test]
 fn rerun_makes_another_attempt_and_keeps_the_first() {
     let project = Project::with_tasks(3);
-    // One answers, one is an agent's fault, one fails without a chance.
+    // One answers, one is an agent fault, one fails permanently.
     let server = Server::saying(&format!("replies:\n- text: '{}'\n", crate::world::RIGHT));
     project.endpoints(&server.url(), &["mine"]);
     project.data(LINE);
@@ -74,7 +74,7 @@ fn rerun_makes_another_attempt_and_keeps_the_first() {
 #[test]
 fn rerun_of_faults_takes_those_of_the_right_side() {
     let project = Project::with_tasks(2);
-    // More files than may be submitted are the agent's fault; a request that is refused is not.
+    // More files than may be submitted are an agent fault; a refused request is not.
     let agent = project.script(
         "large",
         "replies:\n- tool_calls: [{name: bash, arguments: {command: mkdir d; cd d; seq 10100 | xargs touch}}]\n- text: x\n",
@@ -141,7 +141,7 @@ fn shards_can_run_at_the_same_time() {
     let runs: Vec<_> = (0..3)
         .map(|index| project.start(&format!("--json {LINE} --shard {index}/3 --concurrency 4")))
         .collect();
-    // Whoever looks meanwhile sees a ledger that is sound.
+    // A concurrent reader sees a sound ledger.
     for _ in 0..5 {
         let status = project.json("runs status x");
         assert!(status.code == Some(0) || status.stdout.contains("there is no experiment"), "{status:?}");
@@ -155,7 +155,7 @@ fn shards_can_run_at_the_same_time() {
     );
     for run in runs {
         let (code, output, said) = run.end();
-        // The one above may have been quicker to take the shard.
+        // The run above may have been quicker to take the shard.
         let was_late = refused.code == Some(0) && code == Some(3) && output.contains("E034");
         assert!(code == Some(0) || was_late, "{output} {said}");
     }
@@ -219,7 +219,7 @@ fn the_second_signal_cancels_and_says_so_in_records() {
     assert_eq!(outcomes(&project), [Outcome::Cancelled; 3]);
     for record in records.values() {
         assert!(record.reward().is_none() && record.evaluation.is_none());
-        // The requests were sent; they may have been billed, and are accounted for.
+        // The requests were sent and may have been billed, so they are counted.
         let cost = &record.cost;
         assert_eq!(cost.model_calls + cost.unbilled_calls + cost.unsettled_calls, 1, "{cost:?}");
     }
@@ -272,7 +272,7 @@ fn of_two_resumes_at_once_one_runs() {
     let both = [0; 2].map(|_| project.start("--json run --resume x --concurrency 2"));
     let mut codes: Vec<Option<i32>> = both.into_iter().map(|run| run.end().0).collect();
     codes.sort();
-    // The second may also come when the first is done.
+    // The second may also start when the first is done.
     assert!(codes == [Some(0), Some(3)] || codes == [Some(0), Some(0)], "{codes:?}");
     let scored = outcomes(&project).iter().filter(|outcome| **outcome == Outcome::Scored).count();
     assert_eq!(scored, 6, "each trial has one result");
@@ -314,7 +314,7 @@ fn money_ends_a_run_and_is_never_overdrawn() {
     assert!((2..60).contains(&executed), "{data}");
     assert!(spent(&project) <= 0.005, "{}", spent(&project));
     assert_eq!(server.count(), executed, "what does not fit is not asked");
-    // The budget is the experiment's, not the session's.
+    // The budget belongs to the experiment, not to the session.
     let again = project.json("run --resume x --max-cost 0.005");
     assert_eq!(again.code, Some(1), "{again:?}");
     assert!(spent(&project) <= 0.005, "{}", spent(&project));
@@ -365,8 +365,8 @@ fn runs_can_be_watched_and_stopped_from_elsewhere() {
     let begun = usize::try_from(server.count()).unwrap();
     assert!(begun < 10);
     assert_eq!(outcomes(&project), vec![Outcome::Scored; begun]);
-    assert_eq!(project.json("runs stop x").code, Some(3), "nobody runs it any more");
-    // The word was for that session only.
+    assert_eq!(project.json("runs stop x").code, Some(3), "it is not running any more");
+    // The request to stop was only for that session.
     assert_eq!(project.data("run --resume x")["all"]["outcomes"], json!({ "scored": 10 }));
     assert!(names_in(&project.ledger("x").join("_run")).iter().all(|name| name != "stop"));
 }
@@ -411,7 +411,7 @@ fn what_a_killed_session_spent_is_spent() {
     };
     let spent: u64 = names_in(&live).iter().flat_map(events).map(|event| cost(&event)).sum();
     assert!(spent > 0);
-    // All of the budget is spent, though no record says so yet.
+    // All of the budget is spent, although no record says so yet.
     let cap = format!("{}.{:06}", spent / 1_000_000, spent % 1_000_000);
     let refused = project.json(&format!("run --resume x --max-cost {cap}"));
     assert_eq!(refused.code, Some(1), "{refused:?}");

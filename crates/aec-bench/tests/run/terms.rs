@@ -1,4 +1,4 @@
-//! What a user says once holds for the experiment: caps, limits and what was spent, over all its sessions.
+//! What the user says once applies to the whole experiment: caps, limits and what was spent, over all its sessions.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::{Project, Server};
 
 const LINE: &str = "run civil --model mine --harness direct --parameter max_tokens=64 -e x";
 
-/// A project whose model costs so many dollars per million tokens.
+/// A project whose model costs this many dollars per million tokens.
 fn priced(tasks: usize, dollars: u32, options: Options) -> (Project, Server) {
     let project = Project::with_tasks(tasks);
     let server = Server::start(options);
@@ -34,7 +34,7 @@ fn spent(project: &Project) -> f64 {
     project.records("x").values().map(|record| record.cost.estimated_cost_usd.unwrap()).sum()
 }
 
-/// What the notes of a run say.
+/// The notes of a run.
 fn notes(run: &aec_test::Run) -> String {
     run.envelope().to_string()
 }
@@ -45,7 +45,7 @@ fn a_cap_is_kept_until_another_one_is_named() {
     let stopped = project.json(&format!("{LINE} --concurrency 4 --max-cost 0.002"));
     assert_eq!(stopped.code, Some(1), "{stopped:?}");
     let first = spent(&project);
-    // What is printed as the way to go on, as printed; and the first line without its cap.
+    // The printed command to continue, and the first command line without its cap.
     for line in ["run --resume x", LINE] {
         let again = project.json(line);
         assert_eq!(again.code, Some(1), "{line}: {again:?}");
@@ -68,7 +68,7 @@ fn a_cap_is_kept_until_another_one_is_named() {
         "{shown}"
     );
     let before = server.count();
-    // One that is named replaces it, and `none` lifts it.
+    // A new cap replaces it, and `none` removes it.
     let more = project.json("run --resume x --max-cost 0.003");
     assert_eq!(more.code, Some(1), "{more:?}");
     assert!(server.count() > before && spent(&project) <= 0.003, "{}", spent(&project));
@@ -101,7 +101,7 @@ fn time_and_limits_are_those_of_the_first_session() {
     assert_eq!((stopped.code, &stopped.envelope()["data"]["stopped"]["reason"]), (Some(1), &json!("time")));
     let first = server.count();
     assert!(first < 30);
-    // Each session has the time anew.
+    // The time limit applies to each session.
     let again = project.json("run --resume x");
     assert_eq!(
         (again.code, &again.envelope()["data"]["stopped"]["reason"]),
@@ -126,7 +126,7 @@ fn an_experiment_without_kept_terms_goes_on_as_it_is_told() {
     assert_eq!(again.code, Some(0), "{again:?}");
     assert!(!notes(&again).contains("going on with"), "{again:?}");
     assert_eq!(project.data("runs status x")["budget"]["max_usd"], Value::Null);
-    // One that cannot be read is no reason to spend without a limit.
+    // An unreadable file does not lift the limit.
     std::fs::write(&terms, "{\"max_cost\": \"much\"}").unwrap();
     let (id, _) = project.refusal("run --resume x", 3);
     assert_eq!(id, "E053");
@@ -161,7 +161,7 @@ fn what_a_killed_session_spent_is_subtracted_once() {
     );
     let quick = Server::start(right());
     project.endpoints(&quick.url(), &["mine"]);
-    // Less than twice what is gone, and more than enough for some calls.
+    // Less than twice what is spent, and more than enough for some calls.
     let cap = gone * 19 / 10;
     let resumed =
         project.json(&format!("run --resume x --max-cost {}.{:06}", cap / 1_000_000, cap % 1_000_000));

@@ -14,10 +14,10 @@ use aec_test::{Run, TestEnv};
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
-/// The answer that earns everything.
+/// An answer with full reward.
 pub(crate) const RIGHT: &str = r#"{"flow_m3_s": 3.217, "depth_m": 1.254}"#;
 
-/// Limits of a task that are worth testing with.
+/// A task with limits that tests can use.
 const TASK: &str = "version = \"1.0\"\n\n[metadata]\ndifficulty = \"DIFFICULTY\"\nvisibility = \"public\"\ntags = [\"x\"]\n\n\
                     [agent]\ntimeout_sec = 60\n\n[verifier]\ntimeout_sec = 30\n\n[environment]\nmemory_mb = 512\n\
                     storage_mb = 256\nallow_internet = false\n";
@@ -27,10 +27,10 @@ const ANSWERS: &str = r#"{"version": 1, "output": "output.json", "fields": {
   "depth_m": {"type": "number", "value": 1.254, "rel_tol": 0.001}
 }}"#;
 
-/// Kinds of requests that ask a model.
+/// Kinds of requests that call a model.
 const KINDS: [&str; 2] = ["chat_completions", "messages"];
 
-/// A project in a world of its own.
+/// A project in a separate test environment.
 pub(crate) struct Project {
     pub(crate) env: TestEnv,
 }
@@ -44,7 +44,7 @@ impl Project {
         Self { env }
     }
 
-    /// A project with so many tasks of one kind, `civil/channel-000` and so on.
+    /// A project with this many tasks of one kind, `civil/channel-000` and so on.
     pub(crate) fn with_tasks(count: usize) -> Self {
         let project = Self::empty();
         for index in 0..count {
@@ -79,7 +79,7 @@ impl Project {
         }
     }
 
-    /// An endpoints file in which these names lead to the server.
+    /// Writes an endpoints file in which these names lead to the server.
     pub(crate) fn endpoints(&self, url: &str, models: &[&str]) {
         let rows: Vec<String> = models
             .iter()
@@ -92,7 +92,7 @@ impl Project {
         self.env.write("configs/endpoints.toml", rows.join("\n"));
     }
 
-    /// A file of replies for an offline model; its name as a model.
+    /// Writes a file of replies for an offline model. Returns its name as a model.
     pub(crate) fn script(&self, name: &str, replies: &str) -> String {
         self.env.write(format!("{name}.yaml"), replies);
         format!("offline/scripted:{name}.yaml")
@@ -103,12 +103,12 @@ impl Project {
         self.env.run(line.split_whitespace())
     }
 
-    /// The same with JSON as its answer.
+    /// Like `run`, with `--json`.
     pub(crate) fn json(&self, line: &str) -> Run {
         self.env.run(["--json"].into_iter().chain(line.split_whitespace()))
     }
 
-    /// Runs the program and takes the data of its envelope; the exit code must be 0.
+    /// Runs the program, which must succeed, and returns the data of its envelope.
     pub(crate) fn data(&self, line: &str) -> Value {
         self.json(line).data()
     }
@@ -122,7 +122,7 @@ impl Project {
         errors.remove(0)
     }
 
-    /// Starts a run that is watched while it works.
+    /// Starts a run that the test watches.
     pub(crate) fn start(&self, line: &str) -> Running {
         Running::new(self.env.start_piped(line.split_whitespace()))
     }
@@ -141,7 +141,7 @@ impl Project {
         names.filter(|name| name.ends_with(".json") && !name.starts_with('.')).collect()
     }
 
-    /// All records of an experiment, by the names of their files. Each must be whole.
+    /// All records of an experiment, by file name. Each must be complete.
     pub(crate) fn records(&self, experiment: &str) -> BTreeMap<String, TrialRecord> {
         let directory = self.ledger(experiment);
         let read = |name: String| {
@@ -167,14 +167,14 @@ impl Project {
         std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     }
 
-    /// `ledger verify` finds nothing wrong.
+    /// Checks that `ledger verify` finds nothing wrong.
     pub(crate) fn assert_sound(&self, experiment: &str) {
         let verified = self.json(&format!("ledger verify -e {experiment}"));
         assert_eq!(verified.code, Some(0), "{verified:?}");
     }
 }
 
-/// A model server with a runtime of its own.
+/// A model server with its own runtime.
 pub(crate) struct Server {
     runtime: Runtime,
     server: Option<TestServer>,
@@ -188,7 +188,7 @@ impl Server {
         Self { runtime, server: Some(server) }
     }
 
-    /// A server that says this, turn by turn.
+    /// A server with these replies, one per turn.
     pub(crate) fn saying(replies: &str) -> Self {
         Self::start(saying(replies))
     }
@@ -201,13 +201,13 @@ impl Server {
         self.server().stats()
     }
 
-    /// Requests to a model so far, by the server's own count.
+    /// Requests to a model so far, as the server counts them.
     pub(crate) fn count(&self) -> u64 {
         let stats = self.stats();
         stats.requests.iter().filter(|(kind, _)| KINDS.contains(*kind)).map(|(_, count)| count).sum()
     }
 
-    /// The bodies of the requests that were kept, oldest first.
+    /// The bodies of the recorded requests, oldest first.
     pub(crate) fn bodies(&self) -> Vec<Value> {
         let kept = self.server().requests();
         kept.iter().map(|request| serde_json::from_slice(&request.body).unwrap()).collect()
@@ -217,7 +217,7 @@ impl Server {
         self.server.as_ref().unwrap()
     }
 
-    /// Waits until so many requests to a model have come.
+    /// Waits until this many requests to a model have arrived.
     pub(crate) fn wait_for_requests(&self, count: u64) {
         until(&format!("request {count}"), || self.count() >= count);
     }
@@ -230,7 +230,7 @@ impl Drop for Server {
     }
 }
 
-/// Options of a server that says this, turn by turn, and keeps what it was asked.
+/// Options of a server with these replies, one per turn, that records its requests.
 pub(crate) fn saying(replies: &str) -> Options {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("replies.yaml");

@@ -1,4 +1,4 @@
-//! A budget is for all shards together, and so are the limits of endpoints.
+//! All shards together share a budget and the limits of endpoints.
 
 use std::time::Instant;
 
@@ -16,7 +16,7 @@ fn shards_together_never_pass_a_budget() {
         "configs/prices.toml",
         "schema_version = 1\n\n[[price]]\nendpoint = \"m\"\ninput = 100.0\noutput = 100.0\n",
     );
-    // What one trial costs says what a budget buys.
+    // The cost of one trial tells how many trials a budget pays for.
     let one =
         project.data("run civil/channel-000 --model m --harness direct -e one")["spent"].as_u64().unwrap();
     assert!(one > 0);
@@ -36,7 +36,7 @@ fn shards_together_never_pass_a_budget() {
     let first = spent("x");
     assert!(first <= dollars(cap) + 1e-9, "{first} of {}", dollars(cap));
     assert!(first >= dollars(cap) * 0.5, "the budget is used: {first} of {}", dollars(cap));
-    // The cap holds over submissions as well.
+    // The cap applies across submissions as well.
     let again =
         project.json(&format!("run --resume x --engine slurm --shards 4 --max-cost {}", dollars(cap)));
     assert_eq!(again.code, Some(1), "{again:?}");

@@ -1,6 +1,6 @@
-//! A real Slurm cluster on this machine: munged, slurmctld and four slurmd, in a directory and on ports of their own.
+//! A real Slurm cluster on this machine: munged, slurmctld and four slurmd, in a separate directory and on free ports.
 //!
-//! Each daemon runs below a shell that waits for its input to end, so none of them outlives the tests, however they end.
+//! Each daemon runs below a shell that waits for the end of its input, so no daemon outlives the tests.
 
 use std::fmt::Write as _;
 use std::net::TcpListener;
@@ -16,7 +16,7 @@ pub(crate) struct Cluster {
     daemons: Vec<(String, Child)>,
 }
 
-/// Where Debian has daemons that are not on everybody's PATH.
+/// Debian's paths of daemons that are not on every user's PATH.
 const DAEMONS: [(&str, &str); 3] =
     [("munged", "/usr/sbin/munged"), ("slurmctld", "/usr/sbin/slurmctld"), ("slurmd", "/usr/sbin/slurmd")];
 
@@ -24,7 +24,7 @@ const DAEMONS: [(&str, &str); 3] =
 pub(crate) const CPUS: u32 = 8;
 
 impl Cluster {
-    /// Starts a cluster; nothing where Slurm is not installed, which is said.
+    /// Starts a cluster. If Slurm is not installed, this prints that the test is skipped.
     pub(crate) fn start() -> Option<Self> {
         let missing = DAEMONS.iter().find(|(_, path)| !Path::new(path).exists());
         if let Some((name, _)) = missing {
@@ -35,7 +35,7 @@ impl Cluster {
             skip("only root can start slurmd");
             return None;
         }
-        // Ports may be taken between being found and being used.
+        // Another process may take a port after it was found free.
         (0..3).find_map(|_| Self::try_start()).or_else(|| panic!("no cluster could be started"))
     }
 
@@ -104,18 +104,18 @@ impl Cluster {
         self.daemons.push((name.to_owned(), child));
     }
 
-    /// The configuration that Slurm's programs are to use.
+    /// The configuration file for Slurm's programs.
     pub(crate) fn config(&self) -> PathBuf {
         self.directory.path().join("slurm.conf")
     }
 
-    /// What a program of Slurm says.
+    /// The output of a Slurm program.
     pub(crate) fn tell(&self, program: &str, arguments: &[&str]) -> String {
         let output = Command::new(program).args(arguments).env("SLURM_CONF", self.config()).output().unwrap();
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// Kills a node: its daemon, the steps of its jobs and everything below them, as a machine that loses power does.
+    /// Kills a node as a power failure would: its daemon, the steps of its jobs and all their descendants.
     pub(crate) fn kill_node(&self, node: &str) {
         let daemon = std::fs::read_to_string(self.directory.path().join(format!("{node}.pid-of"))).unwrap();
         let mut victims = vec![daemon.trim().parse().unwrap()];
@@ -138,16 +138,15 @@ impl Cluster {
         }
     }
 
-    /// Waits until no job is in the queue.
     pub(crate) fn wait_until_idle(&self) {
         wait_until("the queue is empty", || {
-            // A controller that is too busy to answer has no empty queue.
+            // An error means that the controller is too busy to answer, not that the queue is empty.
             let listed = Command::new("squeue").arg("-h").env("SLURM_CONF", self.config()).output().unwrap();
             listed.status.success() && listed.stdout.trim_ascii().is_empty()
         });
     }
 
-    /// Waits until so many parts of an array are under way.
+    /// Waits until this many parts of an array are running.
     pub(crate) fn wait_until_running(&self, job: &str, parts: usize) {
         wait_until("every part is under way", || {
             self.tell("squeue", &["-h", "-r", "-t", "R", "-j", job]).lines().count() == parts
@@ -175,7 +174,7 @@ fn configuration(root: &Path) -> String {
     let at = |name: &str| root.join(name).display().to_string();
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
     let host = host.trim().split('.').next().unwrap().to_owned();
-    // Held together, so that no two are the same.
+    // All ports are held at the same time, so that no two are the same.
     let ports: Vec<TcpListener> = (0..5).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
     let ports: Vec<u16> = ports.iter().map(|port| port.local_addr().unwrap().port()).collect();
     let mut text = format!(
@@ -215,7 +214,7 @@ fn tempfile_bytes() -> Vec<u8> {
     bytes
 }
 
-/// Waits for something that must come.
+/// Waits until a condition holds.
 pub(crate) fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_mins(10);
     while !done() {
@@ -224,7 +223,7 @@ pub(crate) fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// Says why a test is skipped; fails where Slurm is required.
+/// Prints why a test is skipped; fails if Slurm is required.
 fn skip(why: &str) {
     assert!(std::env::var_os("AEC_TEST_REQUIRE_SLURM").is_none_or(|value| value != "1"), "{why}");
     aec_test::venv::skip(why);
@@ -242,8 +241,8 @@ pub(crate) fn command_line(pid: i32) -> String {
     String::from_utf8_lossy(&bytes).replace('\0', " ")
 }
 
-/// Whether a step belongs to the node with this spool directory: it listens on a socket there. Other clusters have jobs
-/// of the same numbers.
+/// Whether a step belongs to the node with this spool directory: it then listens on a socket there. Other clusters may
+/// have jobs with the same numbers.
 fn spool_is(pid: i32, spool: &Path) -> bool {
     let directory = std::fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default();
     if directory.starts_with(spool) {

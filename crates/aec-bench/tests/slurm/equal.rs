@@ -1,4 +1,4 @@
-//! The same experiment on one machine and on a cluster: equal verdicts, and what `runs status`, `merge` and `stop` say.
+//! The same experiment on one machine and on a cluster: equal verdicts, and the output of `runs status` and others.
 
 use aec_cluster::contract::Folder;
 use aec_ledger::layout::Ledger;
@@ -20,7 +20,7 @@ fn mixed(project: &Project) {
     project.env.write("mixed.yaml", EXPERIMENT);
 }
 
-/// Without what differs from run to run.
+/// Removes what differs from run to run.
 fn steady(mut status: Value) -> Value {
     for session in status["sessions"].as_array_mut().unwrap() {
         *session = session["shard"].clone();
@@ -55,14 +55,14 @@ fn verdicts_are_the_same_as_on_one_machine() {
     let text = project.run("runs status there");
     assert!(text.stdout.contains("4 shards on slurm") && text.stdout.contains("9 of 9"), "{text:?}");
 
-    // Nothing is left to do, and nothing is done again.
+    // Nothing is left to do, and nothing is repeated.
     let again = project.data("run --resume there --engine slurm --shards 4");
     assert_eq!((&again["to_run"], again["state"].as_str()), (&Value::from(0), Some("complete")));
     assert_like_local(&project, "there", "here");
     let merged = project.data("runs merge there");
     assert_eq!((&merged["complete"], &merged["repeated"]), (&Value::from(true), &Value::from(0)));
 
-    // What is run again is run again once, and more shards than trials do no harm.
+    // A rerun happens only once, and more shards than trials do no harm.
     let rerun = project.data("run --resume there --engine slurm --shards 40 --rerun failed");
     assert_eq!(rerun["state"], "complete", "{rerun}");
     project.assert_sound("there");
@@ -90,7 +90,7 @@ fn a_run_is_stopped_wherever_it_runs() {
     let records = project.records("x");
     assert!(records.values().all(|record| record.outcome.is_settled()), "trials under way are finished");
 
-    // Those who are cancelled by force are recorded as such, and run again.
+    // Trials cancelled by force are recorded as cancelled, and run again.
     let submitted = project.data("run --resume x --engine slurm --shards 2 --concurrency 2 --detach");
     wait_until("more trials are recorded", || project.record_names("x").len() >= after + 2);
     let stopped = project.data("runs stop x --force");

@@ -1,11 +1,11 @@
-//! One experiment on every engine that is here: rooms of this machine, containers, a cluster, and containers on a cluster.
+//! One experiment on every available engine: rooms of this machine, containers, a cluster, and containers on a cluster.
 
 use aec_test::podman::Podman;
 
 use crate::cluster::Cluster;
 use crate::{assert_like_local, project_on};
 
-/// A verifier of the task's own, so that no verdict is given without a room.
+/// The task's own verifier, so that no verdict is given without a room.
 const VERIFY: &str = r#"import json, math, pathlib
 output = pathlib.Path("/workspace/output.json")
 answer = json.loads(output.read_text()) if output.exists() else {}
@@ -14,7 +14,7 @@ close = [math.isclose(float(answer.get(key, "nan")), value, rel_tol=0.01) for ke
 pathlib.Path("/logs/verifier/reward.json").write_text(json.dumps({"reward": sum(close) / 2, "close": close}))
 "#;
 
-/// Right, empty and half right; the last one as a loop here, and as the same loop inside the room.
+/// Right, empty and half right; the last one as a loop on this machine, and as the same loop inside the room.
 const EXPERIMENT: &str = "name: everywhere\ntasks: {include_patterns: ['civil/*']}\nagents:\n\
     - {name: right, harness: oracle}\n\
     - {name: empty, harness: nop}\n\

@@ -1,4 +1,4 @@
-//! The manifest for Kubernetes is what Kubernetes understands: checked against its published schemas.
+//! The manifest for Kubernetes is valid: it is checked against the published schemas.
 
 use std::process::Command;
 

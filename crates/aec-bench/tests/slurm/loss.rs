@@ -1,4 +1,4 @@
-//! Nodes, shells and jobs that are killed: every planned trial ends up with exactly one result.
+//! Nodes, shells and jobs are killed: every planned trial ends with exactly one result.
 
 use rustix::process::Signal;
 
@@ -36,7 +36,7 @@ fn a_node_is_lost_in_the_middle_of_a_run() {
         .iter()
         .filter_map(|shard| shard["restarts"].as_u64())
         .sum();
-    // A node that a busy machine keeps from answering is lost, too.
+    // A node that is too busy to answer counts as lost, too.
     assert!(restarts >= 1, "{status}");
     assert_like_local(&project, "x", "here");
 }
@@ -58,11 +58,11 @@ fn the_shell_that_waits_is_killed() {
     assert!(states.clone().any(|state| state == "RUNNING"), "{:?}", states.collect::<Vec<_>>());
     cluster.wait_until_idle();
     assert_eq!(project.data("runs status x")["state"], "complete");
-    // Going on finds nothing to do, with or without the cluster.
+    // Continuing finds nothing to do, with or without the cluster.
     assert_eq!(project.data("run --resume x")["recorded"], 0);
     assert_eq!(project.data("run --resume x --engine slurm --shards 2")["to_run"], 0);
 
-    // Somebody who only waits may go.
+    // A user who only waits may stop waiting.
     let mut running =
         project.start("run civil --harness oracle -e y --engine slurm --shards 4 --concurrency 1");
     running.wait_for("as job");
@@ -102,11 +102,11 @@ fn jobs_are_cancelled() {
         "what died by the job's signal is no verdict"
     );
 
-    // Slurm tells the batch script of a time limit beforehand; the script is the worker.
+    // Slurm warns the batch script before a time limit; the script is the worker.
     let submitted = project.data("run --resume x --engine slurm --shards 3 --concurrency 1 --detach");
     let before = project.record_names("x").len();
     wait_until("more trials are recorded", || project.record_names("x").len() >= before + 2);
-    // A part that waits for its turn hears no signal.
+    // A part that is still waiting receives no signal.
     cluster.wait_until_running(&submitted["array_job"].to_string(), 3);
     cluster.tell("scancel", &["--batch", "--signal=TERM", &submitted["array_job"].to_string()]);
     cluster.wait_until_idle();
@@ -125,7 +125,7 @@ fn jobs_are_cancelled() {
     assert_like_local(&project, "x", "here");
 }
 
-/// A minute is the shortest limit there is, and the controller looks at limits twice a minute.
+/// A minute is the shortest possible limit, and the controller checks limits twice a minute.
 #[test]
 fn jobs_run_out_of_time() {
     if !aec_test::full() {

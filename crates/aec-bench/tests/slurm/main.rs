@@ -1,4 +1,4 @@
-//! Runs on a real Slurm cluster of four virtual nodes: the same verdicts as locally, whatever is killed on the way.
+//! Runs on a real Slurm cluster of four virtual nodes: the same verdicts as locally, whatever is killed meanwhile.
 
 #![expect(
     clippy::unwrap_used,
@@ -24,14 +24,14 @@ use aec_judge::verdict::Outcome;
 use cluster::Cluster;
 use world::Project;
 
-/// A project whose runs go to a cluster; tasks as many as wanted.
+/// A project with this many tasks, whose runs use a cluster.
 fn project_on(cluster: &Cluster, tasks: usize) -> Project {
     let mut project = Project::with_tasks(tasks);
     project.env.set("SLURM_CONF", cluster.config().to_str().unwrap());
     project
 }
 
-/// Solutions that take a while: longer for the agents than a moment in which something is killed.
+/// Makes solutions slow enough that the test can kill something while agents work.
 fn slow_solutions(project: &Project, tasks: usize, seconds: f64) {
     for index in 0..tasks {
         project.env.write(
@@ -43,7 +43,7 @@ fn slow_solutions(project: &Project, tasks: usize, seconds: f64) {
     }
 }
 
-/// What became of each trial, by what it is: its latest attempt, and how many attempts had a result.
+/// The result of each trial: its latest attempt, and how many attempts had a result.
 fn results(project: &Project, experiment: &str) -> BTreeMap<String, (Outcome, Option<f64>, usize)> {
     let mut found: BTreeMap<String, (u32, Outcome, Option<f64>, usize)> = BTreeMap::new();
     for record in project.records(experiment).into_values() {
@@ -58,7 +58,7 @@ fn results(project: &Project, experiment: &str) -> BTreeMap<String, (Outcome, Op
     found.into_iter().map(|(key, (_, outcome, reward, settled))| (key, (outcome, reward, settled))).collect()
 }
 
-/// Every planned trial has exactly one result, and it is the same as locally.
+/// Checks that every planned trial has exactly one result, the same as locally.
 fn assert_like_local(project: &Project, experiment: &str, local: &str) {
     let (there, here) = (results(project, experiment), results(project, local));
     assert!(!here.is_empty());

@@ -1,5 +1,5 @@
-//! What cannot work is refused with a reason: flags, clusters that are not there, jobs that Slurm does not take. Names may
-//! be anything.
+//! Refusals with a reason: flags that cannot work, missing clusters, jobs that Slurm rejects. Names may contain
+//! anything.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -43,7 +43,7 @@ fn flags_that_make_no_sense_are_refused() {
 #[test]
 fn a_machine_without_slurm_says_so_and_renders() {
     let mut project = Project::with_tasks(2);
-    // A PATH without Slurm: nothing but what workers would need.
+    // A PATH without Slurm: only what workers need.
     let bin = project.env.home().join("bin");
     std::fs::create_dir(&bin).unwrap();
     for name in ["bash", "python3", "env"] {
@@ -63,7 +63,7 @@ fn a_machine_without_slurm_says_so_and_renders() {
     let text = rendered.stdout.replace(env!("CARGO_BIN_EXE_aec-bench"), "[PROGRAM]");
     insta::assert_snapshot!("render", text);
     assert!(rendered.stderr.contains("sbatch --dependency=afterany:JOB"), "{rendered:?}");
-    // What was rendered stays readable without a cluster.
+    // Rendered files stay readable without a cluster.
     let status = project.data("runs status x");
     assert_eq!(status["cluster"]["shards"].as_array().unwrap().len(), 4);
     assert_eq!(status["cluster"]["shards"][0]["state"], serde_json::Value::Null);
@@ -122,7 +122,7 @@ fn what_slurm_refuses_leaves_nothing_behind() {
     let (id, what) = project.refusal(&format!("{LINE} --engine slurm --shards 102"), 4);
     assert_eq!((id.as_str(), what.contains("at most 101")), ("J012", true), "{what}");
 
-    // A project in a directory with a name that nobody would choose.
+    // A project in a directory with a hostile name.
     let hostile = project.env.path("it's \"%j\" $(touch pwned) ;# ü");
     std::fs::create_dir(&hostile).unwrap();
     for part in ["tasks", "aec-bench.toml"] {

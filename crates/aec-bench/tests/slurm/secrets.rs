@@ -1,4 +1,4 @@
-//! Keys reach workers through one file of mode 600 and stand nowhere else.
+//! Keys reach workers through one file of mode 600 and are nowhere else.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
@@ -53,13 +53,13 @@ fn keys_are_in_one_file_and_nowhere_else() {
     cluster.wait_until_idle();
     let status = project.data("runs status x");
     assert_eq!(status["state"], "complete", "{status}");
-    assert!(!file.exists(), "nobody needs keys after the end");
+    assert!(!file.exists(), "no worker needs keys after the end");
     for root in ["artefacts", "jobs"] {
         for (name, bytes) in files_below(&project.env.path(root)) {
             assert!(!bytes.windows(SECRET.len()).any(|window| window == SECRET.as_bytes()), "{root}/{name}");
         }
     }
-    // A worker refuses keys that others can read.
+    // A worker refuses a key file that other users can read.
     let rendered = project.data(&format!("{} --render", line.replace("-e x", "-e y")));
     let folder = project.env.path(rendered["folder"].as_str().unwrap());
     std::fs::set_permissions(folder.join("environment.json"), std::fs::Permissions::from_mode(0o640))

@@ -1,4 +1,4 @@
-//! What a hostile page, network or address gets: nothing.
+//! A hostile page, network or address gets nothing.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;

@@ -2,7 +2,7 @@
 
 Usage: browser.py URL BROWSER DIRECTORY-OF-PICTURES
 
-The server shows the experiment `hostile`, and `slow`, which is under way. When its attempt may end, a line is printed.
+The server shows the experiments `hostile` and `slow`, which is running. A printed line says when its attempt may end.
 """
 
 import pathlib
@@ -16,7 +16,7 @@ PICTURES.mkdir(parents=True, exist_ok=True)
 
 
 class Watched:
-    """A page on which every message, dialog and request to elsewhere is a failure."""
+    """A page on which every console message, dialog and request to another server is a failure."""
 
     def __init__(self, browser, scheme="light", **options):
         self.scheme = scheme
@@ -56,7 +56,7 @@ def fits(page):
 
 
 def shift(page):
-    """How far things moved while the page was drawn."""
+    """How far elements moved while the page was drawn."""
     return page.evaluate(
         """() => new Promise((done) => {
             let sum = 0;
@@ -177,7 +177,7 @@ def live(browser):
     inert(page)
     watched.picture("live-trial", full=True)
     print("the attempt may end", flush=True)
-    # The record takes the place of the events by itself.
+    # The record replaces the events without a reload.
     page.wait_for_selector(".badge.r-pass", timeout=60000)
     page.locator(".entry").nth(3).wait_for()
     watched.close()

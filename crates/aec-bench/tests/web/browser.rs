@@ -9,7 +9,7 @@ use aec_sandbox::python;
 
 use crate::world::{Project, SlowRun, Web};
 
-/// Programs that are Chromium.
+/// Names of Chromium's program.
 const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
 fn on_path(name: &str) -> Option<PathBuf> {
@@ -17,7 +17,7 @@ fn on_path(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|directory| directory.join(name)).find(|file| file.is_file())
 }
 
-/// The browser of this machine; without one the test is skipped, and says so.
+/// The browser of this machine. Without one, this prints that the test is skipped.
 pub(crate) fn chromium() -> Option<PathBuf> {
     let found = BROWSERS.iter().find_map(|name| on_path(name));
     if found.is_none() {
@@ -26,9 +26,9 @@ pub(crate) fn chromium() -> Option<PathBuf> {
     found
 }
 
-/// A Python with the packages that the scripts need; without one the test is skipped, and says so.
+/// A Python with the packages that the scripts need. Without one, this prints that the test is skipped.
 pub(crate) fn interpreter() -> Option<PathBuf> {
-    // Two tests must not make it at the same time.
+    // Two tests must not install it at the same time.
     static MADE: OnceLock<Option<PathBuf>> = OnceLock::new();
     let make = || match make_interpreter() {
         Ok(python) => Some(python),
@@ -40,7 +40,7 @@ pub(crate) fn interpreter() -> Option<PathBuf> {
     MADE.get_or_init(make).clone()
 }
 
-/// Made once below the target directory.
+/// Installs it once, in the target directory.
 fn make_interpreter() -> Result<PathBuf, String> {
     let requirements = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/web/requirements.txt");
     let wanted = std::fs::read_to_string(&requirements).unwrap();

@@ -2,7 +2,7 @@
 
 Usage: evolution.py URL DIRECTORY-OF-FILES BROWSER DIRECTORY-OF-PICTURES
 
-The server shows an evolution and a swarm `vd-1`, and an evolution `vd-2`, which is under way.
+The server shows an evolution and a swarm `vd-1`, and an evolution `vd-2`, which is running.
 """
 
 import pathlib
@@ -16,7 +16,7 @@ PICTURES.mkdir(parents=True, exist_ok=True)
 
 
 class Watched:
-    """A page on which every message, dialog and request to elsewhere is a failure."""
+    """A page on which every console message, dialog and request to another server is a failure."""
 
     def __init__(self, browser, scheme, allowed, width=1280, **options):
         self.scheme, self.allowed = scheme, allowed
@@ -33,7 +33,7 @@ class Watched:
             self.troubles.append(f"request: {request.url}")
 
     def picture(self, name):
-        # The bar stands where it stands when nobody has scrolled.
+        # At the top, so that the bar is at its usual position.
         self.page.evaluate("scrollTo(0, 0)")
         self.page.screenshot(path=PICTURES / f"evolution-{name}-{self.scheme}.png", full_page=True)
 
@@ -106,7 +106,7 @@ def site(browser, scheme):
 
 
 def live(browser, scheme):
-    """A run that waits for its model; when it may go on, a line is printed."""
+    """A run that waits for its model; a printed line says when it may continue."""
     watched = Watched(browser, scheme, URL)
     page = watched.page
     page.goto(URL + "/evolution/evolve/vd-2")
@@ -116,7 +116,7 @@ def live(browser, scheme):
     inert(page)
     watched.picture("live")
     print("the run may end", flush=True)
-    # The page of the run that is over takes its place by itself.
+    # The page of the finished run replaces it without a reload.
     page.wait_for_selector(".state-ended", timeout=60000)
     assert page.locator("#live-evolution").count() == 0
     watched.close()
@@ -138,7 +138,7 @@ def file(browser, scheme, name, **options):
 
 
 def backgrounds(browser):
-    """Both themes are there without a script."""
+    """Both themes work without a script."""
     shown = []
     for scheme in ("light", "dark"):
         context = browser.new_context(color_scheme=scheme)

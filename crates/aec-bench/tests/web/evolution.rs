@@ -1,4 +1,4 @@
-//! Runs of evolution and swarms: their list, their pages while they go on and afterwards, and the file of a run.
+//! Runs of evolution and swarms: their list, their pages during and after the run, and the file of a run.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -8,11 +8,11 @@ use crate::browser::{chromium, interpreter};
 use crate::world::{GatedModel, HOSTILE, Project, Web};
 use aec_test::wait::{until, until_some};
 
-/// Tasks that are made on the fly, and an agent that does better once it is told to check units.
+/// Generated tasks, and an agent that does better once its prompt says to check units.
 const SOLVER: &str =
     "solver:\n  name: solver\n  harness: sim\n  parameters: {skill: 0.4, lessons: {check the units: 0.5}}\n";
 
-/// A project with a workspace, and a model whose first proposal is useless, whose second one helps, and whose words are
+/// A project with a workspace, and a model whose first proposal is useless, whose second one helps, and whose text is
 /// hostile.
 fn project() -> Project {
     let project = Project::new();
@@ -51,7 +51,7 @@ fn project() -> Project {
     project
 }
 
-/// What every page of this server has to keep.
+/// What must be true of every page of this server.
 fn inert(path: &str, page: &str) {
     for markup in ["<script>", "<img", "onerror=hacked=2>", " style=", " onclick="] {
         assert!(!page.contains(markup), "{path} has {markup}: {page}");
@@ -60,7 +60,7 @@ fn inert(path: &str, page: &str) {
     assert!(page.matches("<tr>").count() <= 400, "{path}");
 }
 
-/// The name of the candidate that was accepted.
+/// The name of the accepted candidate.
 fn accepted(page: &str) -> String {
     let before = page.split("<span class=\"r-pass\">accepted</span>").next().unwrap();
     let at = before.rfind("id=\"c-").unwrap() + 4;
@@ -120,7 +120,7 @@ fn runs_are_listed_and_shown_with_what_was_changed_and_nothing_is_written() {
     let shown = HOSTILE.replace('<', "&lt;").replace('>', "&gt;");
     assert!(page.matches(&shown).count() > 5, "hostile text is shown, as text");
     assert!(!page.contains("live-evolution"), "it is over");
-    // Links lead to pages, and back.
+    // Links lead to pages and back.
     let trials = web.page(&format!("/experiment/evolve-vd-1?agent={best}"));
     assert!(trials.contains(&format!("href=\"{path}\">Evolution</a>")), "{trials}");
     let chosen = web.page(&format!("{path}?candidate={best}"));
@@ -133,7 +133,7 @@ fn runs_are_listed_and_shown_with_what_was_changed_and_nothing_is_written() {
         assert!(swarm.contains(part), "{part}: {swarm}");
     }
     assert_eq!(before, project.files(), "nothing on disk was changed");
-    // Without a repository there are no changes, and none is made.
+    // Without a repository no changes are shown, and no repository is created.
     let git = project.env.path("workspaces/vd/.git");
     std::fs::rename(&git, project.env.path("git-elsewhere")).unwrap();
     let other = Web::start(&project);
@@ -150,7 +150,7 @@ fn a_damaged_log_is_told_and_hides_no_other_run() {
     project.env.write("artefacts/feedback/swarm/empty-1/events.jsonl", "");
     let log =
         std::fs::read_to_string(project.env.path("artefacts/feedback/evolve/vd-1/events.jsonl")).unwrap();
-    // A line that is still being written is not there yet.
+    // A line that is still being written is not shown yet.
     project.env.write("artefacts/feedback/evolve/cut-1/events.jsonl", &log[..log.len() - 10]);
     let web = Web::start(&project);
     let list = web.page("/evolution");
@@ -182,7 +182,7 @@ fn a_damaged_log_is_told_and_hides_no_other_run() {
     }
 }
 
-/// A run that stands still until its model is told to answer.
+/// A run that waits until the test lets its model answer.
 struct SlowEvolution {
     model: GatedModel,
     child: Child,
@@ -201,7 +201,7 @@ impl SlowEvolution {
         Self { model, child: project.env.start("evolve run -c slow.yaml".split(' ')) }
     }
 
-    /// Lets it go on. A model that answers nonsense is asked again before its cycle is over.
+    /// Lets the run continue. A model that answers nonsense is asked again before its cycle is over.
     fn release(&self) {
         for _ in 0..8 {
             self.model.release();

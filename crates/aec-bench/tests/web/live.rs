@@ -1,4 +1,4 @@
-//! A run while it goes on: progress, the events of an attempt, and the record in their place when it is there.
+//! A run in progress: its progress, the events of an attempt, and the record that replaces them.
 
 use aec_test::wait::{until, until_some};
 use rustix::process::Signal;
@@ -11,7 +11,7 @@ fn project() -> Project {
     project
 }
 
-/// Waits until an attempt is under way and gives its name.
+/// Waits until an attempt is under way and returns its name.
 fn attempt(web: &Web) -> String {
     // The experiment appears with its first file.
     let mut run = until_some("the experiment", || {
@@ -43,7 +43,7 @@ fn events_come_as_they_are_written_and_the_record_takes_their_place() {
     assert!(!page.contains("<img"), "{page}");
     let page = web.page("/experiment/slow");
     assert!(page.contains("id=\"live-run\"") && page.contains(&stem), "{page}");
-    // Whoever comes later begins where the page ended.
+    // A client that connects later begins where the page ended.
     let from = web.page(&address).split("?from=").nth(1).unwrap().split('"').next().unwrap().to_owned();
     let mut rest = web.follow(&format!("/live{address}?from={from}"));
     run.finish();
@@ -59,7 +59,7 @@ fn events_come_as_they_are_written_and_the_record_takes_their_place() {
     let page = web.page(&address);
     assert!(page.contains("pass") && page.contains("flow_m3_s") && page.contains("Files"), "{page}");
     let mut run = web.follow("/live/run/slow");
-    // What is told first may be a second old.
+    // The first progress event may be a second old.
     let progress = run.until(|name, data| name == "progress" && data["state"] == "complete");
     assert_eq!(progress["recorded"].as_u64(), Some(1));
     assert_eq!(progress["mean_reward"].as_f64(), Some(1.0));
@@ -73,7 +73,7 @@ fn so_many_streams_and_no_more_and_none_keeps_the_server_alive() {
     let run = SlowRun::start(&project);
     let stem = attempt(&web);
     let address = format!("/live/trial/slow/{stem}");
-    // Streams that ended before are given back when their ends are noticed.
+    // Streams that ended are freed when the server notices their end.
     let mut streams = Vec::new();
     while streams.len() < 32 {
         let stream = web.follow(&address);

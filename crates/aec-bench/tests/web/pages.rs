@@ -1,4 +1,4 @@
-//! Every page with what belongs on it, and nothing of what others wrote as markup.
+//! Every page has its content, and text that others wrote never becomes markup.
 
 use rustix::process::Signal;
 
@@ -76,7 +76,7 @@ fn every_page_has_what_belongs_on_it_and_all_of_it_is_inert() {
             assert!(!page.contains(markup), "{path} has {markup}: {page}");
         }
         assert!(!page.contains(" style=") && !page.contains(" onclick="), "{path}");
-        // Every script is a file of ours or data that is never run.
+        // Every script is one of our files, or data that is never run.
         let scripts = page.matches("<script").count();
         let known = page.matches("<script src=\"/asset/").count()
             + page.matches("<script type=\"application/json\" id=\"entries\">").count();
@@ -149,7 +149,7 @@ fn an_empty_project_says_what_to_do() {
         "/trials?first=none&second=none",
     ] {
         let reply = web.get(path);
-        // Without anything to compare, the page says so before it looks at what is asked.
+        // If there is nothing to compare, the page says so before it looks at the query.
         let expected = if path.starts_with("/compare") || path.starts_with("/audits") { 200 } else { 404 };
         assert_eq!(reply.status, expected, "{path}: {}", reply.body);
         assert!(reply.header("content-type").starts_with("text/html"), "{path}");

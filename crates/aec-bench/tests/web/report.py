@@ -16,7 +16,7 @@ PICTURES.mkdir(parents=True, exist_ok=True)
 
 
 class Watched:
-    """A page on which every message, dialog and request is a failure."""
+    """A page on which every console message, dialog and request is a failure."""
 
     def __init__(self, browser, scheme):
         self.address, self.scheme = FILE.as_uri(), scheme

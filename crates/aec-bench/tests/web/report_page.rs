@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::browser::{chromium, interpreter};
 
-/// What must stay text.
+/// Text that must not become markup.
 const HOSTILE: &str =
     "</script><script>hacked=1</script><img src=x onerror=hacked=1>\u{202e}=HYPERLINK(\"http://x\")";
 

@@ -1,5 +1,5 @@
 //! What the tests of the web interface share: a project full of hostile text, the server, a client, and a model that
-//! answers when it is told to.
+//! answers when the test lets it.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -13,7 +13,7 @@ use aec_test::wait::until_some;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-/// Text that would run if it were ever markup, in a form that a task, a tag, a tool or an answer can hold.
+/// Text that would run if it became markup, in a form that a task, a tag, a tool or an answer can contain.
 pub(crate) const HOSTILE: &str = "<script>hacked=1</script><img src=x onerror=hacked=2>";
 
 const ANSWERS: &str = r#"{"version": 1, "output": "output.json", "fields": {
@@ -21,7 +21,6 @@ const ANSWERS: &str = r#"{"version": 1, "output": "output.json", "fields": {
   "depth_m": {"type": "number", "value": 1.254, "rel_tol": 0.001}
 }}"#;
 
-/// A project.
 pub(crate) struct Project {
     pub(crate) env: TestEnv,
 }
@@ -110,7 +109,7 @@ impl Project {
         }
     }
 
-    /// Runs the program; words are split at spaces. It must succeed.
+    /// Runs the program, which must succeed; words are split at spaces.
     pub(crate) fn ok(&self, line: &str) {
         let run = self.env.run(line.split_whitespace());
         assert_eq!(run.code, Some(0), "{line}: {run:?}");
@@ -124,7 +123,7 @@ impl Project {
         rows.iter().map(|row| (text(row, "trial_id"), text(row, "agent"))).collect()
     }
 
-    /// Every file below the project that no cache rewrites, with its length and time of change.
+    /// Every file of the project that no cache rewrites, with its length and modification time.
     pub(crate) fn files(&self) -> Vec<(String, u64, std::time::SystemTime)> {
         let mut found = Vec::new();
         let mut waiting = vec![self.env.dir()];
@@ -148,7 +147,6 @@ impl Project {
     }
 }
 
-/// The server.
 pub(crate) struct Web {
     child: Child,
     output: BufReader<ChildStdout>,
@@ -177,12 +175,12 @@ impl Web {
         format!("http://{}", self.address)
     }
 
-    /// Asks for a page as a program would.
+    /// Requests a page as a program would.
     pub(crate) fn get(&self, path: &str) -> Reply {
         self.ask("GET", path, &[])
     }
 
-    /// Asks with headers of one's own; a `host` among them replaces the right one.
+    /// Sends a request with these headers; a `host` among them replaces the right one.
     pub(crate) fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> Reply {
         let mut stream = self.send(method, path, headers, "connection: close\r\n");
         let mut answer = Vec::new();
@@ -190,9 +188,9 @@ impl Web {
         Reply::read(&answer)
     }
 
-    /// A page that must be there, as text.
+    /// A page that must exist, as text.
     pub(crate) fn page(&self, path: &str) -> String {
-        // A page does not wait for what takes long; it says so.
+        // A page does not wait for slow parts; it says that they are missing.
         until_some(&format!("a page with everything at {path}"), || {
             let reply = self.get(path);
             assert_eq!(reply.status, 200, "{path}: {}", reply.body);
@@ -205,7 +203,7 @@ impl Web {
 
     fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], more: &str) -> TcpStream {
         let mut stream = TcpStream::connect(&self.address).unwrap();
-        // A server that says nothing for so long is stuck.
+        // A server that sends nothing for this long is stuck.
         stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
         let mut head = format!("{method} {path} HTTP/1.1\r\n{more}");
         if !headers.iter().any(|(name, _)| *name == "host") {
@@ -228,7 +226,7 @@ impl Web {
         Stream { status, lines }
     }
 
-    /// Sends a signal and waits for the end: exit code, the rest of stdout, and stderr.
+    /// Sends a signal and waits for the end. Returns the exit code, the rest of stdout, and stderr.
     pub(crate) fn end(mut self, signal: Signal) -> (Option<i32>, String, String) {
         let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
         kill_process(pid, signal).unwrap();
@@ -246,7 +244,6 @@ impl Drop for Web {
     }
 }
 
-/// An answer.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
@@ -262,7 +259,7 @@ impl Reply {
         Self { status, head: head.to_owned(), body: body.to_owned() }
     }
 
-    /// A header, or nothing.
+    /// A header; empty if it is absent.
     pub(crate) fn header(&self, name: &str) -> String {
         let pairs = self.head.lines().skip(1).filter_map(|line| line.split_once(": "));
         let mut found = pairs.filter(|(known, _)| known.eq_ignore_ascii_case(name));
@@ -277,7 +274,7 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// The next event: its name, its id and its data. Nothing after the last one.
+    /// The next event: its name, its id and its data. `None` after the last one.
     pub(crate) fn next(&mut self) -> Option<(String, Option<u64>, Value)> {
         let (mut name, mut id) = (String::new(), None);
         loop {
@@ -285,7 +282,7 @@ impl Stream {
             if self.lines.read_line(&mut line).unwrap() == 0 {
                 return None;
             }
-            // What is neither is a header, the length of a chunk, or a comment.
+            // Other lines are headers, chunk lengths or comments.
             if let Some(found) = line.strip_prefix("event: ") {
                 found.trim().clone_into(&mut name);
             } else if let Some(found) = line.strip_prefix("id: ") {
@@ -307,7 +304,7 @@ impl Stream {
     }
 }
 
-/// A model that calls a tool at once and gives its last answer when it is told to.
+/// A model that calls a tool at once, and gives its last answer when the test lets it.
 pub(crate) struct GatedModel {
     pub(crate) port: u16,
     go: mpsc::Sender<()>,
@@ -326,7 +323,7 @@ impl GatedModel {
                 let message = if number == 0 {
                     json!({ "role": "assistant", "content": "first words", "tool_calls": call })
                 } else {
-                    // Whoever holds the other end is gone when the test is over.
+                    // The sender is dropped at the end of the test.
                     if gate.recv().is_err() {
                         return;
                     }
@@ -338,7 +335,7 @@ impl GatedModel {
         Self { port, go }
     }
 
-    /// Lets the last answer out.
+    /// Lets the model give its last answer.
     pub(crate) fn release(&self) {
         self.go.send(()).unwrap();
     }
@@ -372,7 +369,7 @@ fn answer(mut stream: TcpStream, message: &Value, calls: bool) {
     .unwrap();
 }
 
-/// A run that stands still until its model is told to answer.
+/// A run that waits until the test lets its model answer.
 pub(crate) struct SlowRun {
     pub(crate) model: GatedModel,
     child: Child,
@@ -393,7 +390,7 @@ impl SlowRun {
         Self { model, child: project.env.start(line.split(' ')) }
     }
 
-    /// Lets it go on and waits for its end.
+    /// Lets the run continue and waits for its end.
     pub(crate) fn finish(mut self) {
         self.model.release();
         assert!(self.child.wait().unwrap().success());

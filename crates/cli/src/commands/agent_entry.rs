@@ -1,5 +1,5 @@
-//! `aec-bench agent-entry`: the tool loop as a program of its own, for containers and rooms. What to do comes from
-//! variables, what was done goes into files of the workspace.
+//! `aec-bench agent-entry`: the tool loop as a separate program, for containers and rooms. It reads its instructions
+//! from variables and writes its results into files of the workspace.
 
 use std::path::PathBuf;
 use std::sync::Arc;

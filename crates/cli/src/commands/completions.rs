@@ -13,7 +13,7 @@ use crate::output::Outcome;
                         aec-bench completions bash\n  \
                         aec-bench completions zsh")]
 pub(crate) struct CompletionsArguments {
-    /// The shell
+    /// Shell to write the script for
     pub(crate) shell: clap_complete::Shell,
 }
 

@@ -12,10 +12,9 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 
-/// Problems of backends.
 pub(crate) const FAMILY: Family = Family('B');
 
-/// Where engines may answer, by the variables of a project.
+/// Addresses to try for a container engine, from the variables of a project.
 pub(crate) fn places(env: &aec_base::env::Env) -> Vec<String> {
     hosts(env.get("DOCKER_HOST"), env.get("XDG_RUNTIME_DIR").map(Path::new))
 }
@@ -33,17 +32,17 @@ pub(crate) fn engine(project: &Project) -> Result<Engine, Failure> {
     })
 }
 
-/// What runs left with the container engine.
+/// What earlier runs left in the container engine.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(crate) struct Left {
-    /// Containers whose run is gone.
+    /// Containers whose run has ended.
     pub(crate) containers: usize,
     /// Images of tasks.
     pub(crate) images: usize,
 }
 
-/// Removes what runs left with the container engine. Where none answers there is nothing to remove, unless somebody
-/// asked for images or said where it is.
+/// Removes what earlier runs left in the container engine. If no engine answers, there is nothing to remove; that is an
+/// error only if the user asked for images or set `DOCKER_HOST`.
 pub(crate) fn clean(project: &Project, images: bool, dry_run: bool) -> Result<Left, Failure> {
     let engine = match engine(project) {
         Ok(engine) => engine,

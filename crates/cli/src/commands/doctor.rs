@@ -1,4 +1,4 @@
-//! `aec-bench doctor`: what this machine can do, and how to fix what is missing.
+//! `aec-bench doctor`: reports what this machine can do, and how to fix what is missing.
 
 use aec_base::env::{Env, EnvOrigin};
 use aec_base::problem::Problem;
@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::output::Outcome;
 use crate::table::Table;
 
-/// The credentials that aec-bench knows, by name; values are never shown.
+/// The credentials that aec-bench knows, by name. Values are never shown.
 const CREDENTIALS: [(&str, &str); 13] = [
     ("ANTHROPIC_API_KEY", "Claude models"),
     ("OPENAI_API_KEY", "OpenAI models"),
@@ -51,11 +51,11 @@ struct Check {
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Status {
-    /// There, and good enough.
+    /// Present and good enough.
     Ok,
-    /// Works with less than it could.
+    /// Works, but with restrictions.
     Limited,
-    /// Needed, and not there.
+    /// Needed, but not present.
     Missing,
 }
 
@@ -78,7 +78,7 @@ struct Credential {
 }
 
 pub(crate) fn doctor(context: &Context) -> Result<Outcome, Failure> {
-    // A broken project is one of the findings, not a reason to say nothing.
+    // A broken project is one of the findings; the other checks still run.
     let project = context.project(Vec::new());
     let mut checks = vec![project_check(project.as_ref())];
     checks.push(python_check(context));

@@ -30,19 +30,19 @@ use crate::table::Table;
 pub(crate) struct EvaluateArguments {
     #[command(flatten)]
     pub(crate) chosen: ChosenTrials,
-    /// What an interval takes to be alike
+    /// Which trials the intervals treat as one group
     #[arg(long, value_enum, value_name = "UNIT", default_value_t)]
     pub(crate) unit: UnitArgument,
-    /// Bootstrap intervals for all trials and each agent as well, with so many resamples
+    /// Also compute bootstrap intervals, for all trials and for each agent, with this many resamples
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "10000")]
     pub(crate) bootstrap: Option<usize>,
-    /// Rewards of agents that do nothing, by task, as `audit --json` reports them: rewards are rescaled by them
+    /// Rescale rewards by those of agents that do nothing, as reported by `audit --json` for each task
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) floors: Option<PathBuf>,
-    /// Write an HTML report that opens from disk
+    /// Write an HTML report that opens without a server
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) report: Option<PathBuf>,
-    /// Replace a report that exists
+    /// Replace an existing report
     #[arg(long, requires = "report")]
     pub(crate) force: bool,
     /// Leave traces out of the HTML report
@@ -50,11 +50,11 @@ pub(crate) struct EvaluateArguments {
     pub(crate) no_traces: bool,
 }
 
-/// Floors of a hundred thousand tasks are shorter.
+/// More than the floors of a hundred thousand tasks take.
 const FLOORS_LIMIT: u64 = 64 * 1024 * 1024;
-/// Every bootstrap draws from here: the same records give the same interval.
+/// Fixed, so that the same records give the same interval.
 const SEED: u64 = 0x0b00_7a57;
-/// Tables that grow with the library are shown so far.
+/// Rows shown of tables that grow with the library.
 const SHOWN: usize = 20;
 
 #[derive(Serialize)]
@@ -104,7 +104,7 @@ pub(crate) fn evaluate(context: &Context, arguments: &EvaluateArguments) -> Resu
     Ok(outcome)
 }
 
-/// Writes the HTML report; what could not be read for it is told.
+/// Writes the HTML report, and returns what could not be read for it as problems.
 fn write_page(
     context: &Context,
     source: &Source,
@@ -179,7 +179,7 @@ pub(crate) fn evaluation_text(data: &impl AsEvaluation) -> String {
     text
 }
 
-/// What holds an evaluation.
+/// A type that contains an evaluation.
 pub(crate) trait AsEvaluation {
     fn evaluation(&self) -> &Evaluation;
 }
@@ -196,7 +196,6 @@ impl AsEvaluation for Evaluation {
     }
 }
 
-/// All trials in a few lines.
 pub(crate) fn overview(evaluation: &Evaluation) -> String {
     let all = &evaluation.overall;
     let outcomes: Vec<String> =

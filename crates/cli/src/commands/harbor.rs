@@ -1,5 +1,4 @@
-//! What `plan` and `run` need of Harbor: whether a plan can be carried out there, the jobs it would be given, and its
-//! program.
+//! Harbor for `plan` and `run`: checks whether Harbor can carry out a plan, previews its jobs, and finds its program.
 
 use aec_base::env::Env;
 use aec_base::problem::Problem;
@@ -45,13 +44,13 @@ pub(crate) fn check(
     {
         let what = format!("`{setting}` cannot be kept under Harbor");
         let problem = Problem::error(what).id(FAMILY.number(26));
-        let why = "the loop works inside environments, where nobody counts what all of them spend";
+        let why = "agents run inside separate environments, so nothing adds up what they spend";
         return Err(problem.why(why).fix("unset it for this run, or use another backend").into());
     }
     Ok((environment, agents))
 }
 
-/// A budget that somebody set.
+/// The first budget setting that is set.
 fn budget_of(project: &Project) -> Option<&'static str> {
     [
         (Setting::ExperimentDollars, Setting::ExperimentTokens),
@@ -66,7 +65,6 @@ fn budget_of(project: &Project) -> Option<&'static str> {
     })
 }
 
-/// The jobs that would be run now.
 pub(crate) fn preview(
     context: &Context,
     project: &Project,
@@ -92,7 +90,6 @@ pub(crate) fn preview(
     Ok(setup.preview(&to_do(trials, &past, rerun)))
 }
 
-/// Harbor, ready to carry out a plan.
 pub(crate) fn open(
     context: &Context,
     project: &Project,
@@ -113,7 +110,7 @@ pub(crate) fn open(
     Ok(Harbor { program, environment, agents, env: project.env.clone(), variables })
 }
 
-/// Variables of services, by what files refer to, else by the names that this program documents.
+/// Variables for services: those that files refer to, else those with the documented names.
 pub(super) fn variables(
     project: &Project,
     credentials: &Credentials,

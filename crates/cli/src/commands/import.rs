@@ -1,4 +1,4 @@
-//! `aec-bench import`, and what it shares with `import-prime-eval`: trials of others become records.
+//! `aec-bench import`, and what it shares with `import-prime-eval`: results of other programs become records.
 
 use std::path::{Path, PathBuf};
 
@@ -31,7 +31,7 @@ use crate::output::Outcome;
 #[command(after_help = "Examples:\n  \
                         aec-bench import outputs/evals/aec-cables--openai--gpt-4.1-mini/1a2b3c4d -e mini")]
 pub(crate) struct ImportArguments {
-    /// Results: a job directory of Harbor, a directory of verifiers with results.jsonl or traces.jsonl, or such a file
+    /// Results: a Harbor job directory, a verifiers directory with results.jsonl or traces.jsonl, or such a file
     #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) path: PathBuf,
     #[command(flatten)]
@@ -40,10 +40,10 @@ pub(crate) struct ImportArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ImportInto {
-    /// The experiment that the records belong to [default: made from the evaluation's id]
+    /// Experiment that the records belong to [default: made from the evaluation's id]
     #[arg(long = "experiment", short = 'e', visible_alias = "experiment-id", value_name = "EXP")]
     pub(crate) experiment: Option<String>,
-    /// Take rewards as they are, without judging answers again whose tasks are here
+    /// Keep the rewards as they are; do not judge answers again even if their tasks are in this project
     #[arg(long)]
     pub(crate) no_verify: bool,
     #[command(flatten)]
@@ -52,7 +52,7 @@ pub(crate) struct ImportInto {
     pub(crate) tasks_root: TasksRootArgument,
 }
 
-/// What every import tells, whatever it reads.
+/// What every import reports.
 #[derive(Serialize)]
 struct Data<'a> {
     experiment_id: &'a str,
@@ -64,16 +64,14 @@ struct Data<'a> {
     imported: &'a Imported,
 }
 
-/// What a source says of itself; null where it says nothing.
+/// What a source states about itself; null if it does not state it.
 #[derive(Default, Serialize)]
 pub(crate) struct About {
     model: Option<String>,
     environment: Option<String>,
-    /// The version of the program that made the results.
     version: Option<String>,
-    /// Trials that there should be.
+    /// Number of trials that there should be.
     planned: Option<u64>,
-    /// Whether the run came to its end.
     finished: Option<bool>,
 }
 
@@ -116,7 +114,7 @@ pub(crate) fn import(context: &Context, arguments: &ImportArguments) -> Result<O
     outcome(context, importer, About::run(&run))
 }
 
-/// What tells a run on somebody's machine from others: the names of its two last directories.
+/// Identifies a run saved on a user's machine: by the names of its last two directories.
 pub(crate) fn saved(path: &Path) -> Origin {
     let directory = if path.is_dir() { path } else { path.parent().unwrap_or(path) };
     let mut names: Vec<String> = directory
@@ -130,7 +128,6 @@ pub(crate) fn saved(path: &Path) -> Origin {
     Origin { adapter: SAVED, name: id.clone(), id }
 }
 
-/// Opens saved rollouts.
 pub(crate) fn open_source(path: &Path) -> Result<Source, Failure> {
     open(path).map_err(|error| {
         Problem::error(error.to_string())
@@ -140,7 +137,7 @@ pub(crate) fn open_source(path: &Path) -> Result<Source, Failure> {
     })
 }
 
-/// Brings all rollouts of a file in.
+/// Imports all rollouts of a source.
 pub(crate) fn take(importer: &mut Importer<'_>, source: Source) -> Result<Run, Failure> {
     let run = source.run.unwrap_or_default();
     if let Some(problem) = &source.run_problem {
@@ -154,7 +151,6 @@ pub(crate) fn take(importer: &mut Importer<'_>, source: Source) -> Result<Run, F
     Ok(run)
 }
 
-/// What was brought in, for people and programs.
 pub(crate) fn outcome(context: &Context, importer: Importer<'_>, about: About) -> Result<Outcome, Failure> {
     let (origin, experiment) = (importer.origin().clone(), importer.experiment().clone());
     let (imported, problems) = importer.finish().map_err(failed)?;
@@ -183,7 +179,7 @@ pub(crate) fn outcome(context: &Context, importer: Importer<'_>, about: About) -
     Ok(if is_here { outcome.remark(next) } else { outcome })
 }
 
-/// Everything that bringing trials in needs of the project.
+/// What an import needs from the project.
 pub(crate) struct ImportProject {
     project: Project,
     experiment: Option<Name>,
@@ -200,7 +196,7 @@ impl ImportProject {
         Ok(Self { project, experiment, tasks, judge })
     }
 
-    /// Begins to bring trials in: into the experiment that was named, or one that is named after the run.
+    /// Starts an import into the experiment that the user named, or else into one named after the run.
     pub(crate) fn importer<'a>(
         &'a self,
         redactor: &'a Redactor,

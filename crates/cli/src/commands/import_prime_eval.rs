@@ -28,20 +28,20 @@ use crate::output::Outcome;
                         aec-bench import-prime-eval --file samples.json -e base-medium\n  \
                         aec-bench import-prime-eval --file samples.json --evaluation-json eval.json")]
 pub(crate) struct ImportPrimeEvalArguments {
-    /// The hosted evaluation
+    /// Id of the hosted evaluation
     #[arg(value_name = "ID", required_unless_present = "file")]
     pub(crate) id: Option<String>,
-    /// Samples that were saved before, instead of asking the service for them
+    /// File of previously saved samples; the service is not asked for them
     #[arg(long, visible_alias = "samples-json", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) file: Option<PathBuf>,
-    /// The evaluation that the saved samples belong to, as the service describes it
+    /// File with the service's description of the evaluation that the saved samples belong to
     #[arg(long, value_name = "FILE", requires = "file", value_hint = ValueHint::FilePath)]
     pub(crate) evaluation_json: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) into: ImportInto,
 }
 
-/// A description of an evaluation is short.
+/// A description of an evaluation is shorter.
 const EVALUATION_LIMIT: u64 = 64 * 1024 * 1024;
 const ADAPTER: &str = "prime-hosted";
 
@@ -53,7 +53,6 @@ pub(crate) fn import(context: &Context, arguments: &ImportPrimeEvalArguments) ->
     }
 }
 
-/// Samples that were saved before.
 fn from_file(
     context: &Context,
     arguments: &ImportPrimeEvalArguments,
@@ -87,8 +86,8 @@ fn described(context: &Context, file: &Path) -> Result<Run, Failure> {
     Ok(Run::from_evaluation(&value))
 }
 
-/// All samples that the service has, page by page. What is here already is passed over, so that an import that was
-/// broken off goes on.
+/// Imports all samples from the service, page by page. Samples that were imported before are skipped, so an interrupted
+/// import can be continued.
 fn from_service(context: &Context, id: &str, into: &ImportProject) -> Result<Outcome, Failure> {
     let service = Service::open(context)?;
     let mut narrator = Narrator::new(context)?;
@@ -120,7 +119,7 @@ fn from_service(context: &Context, id: &str, into: &ImportProject) -> Result<Out
     if let Some(error) = broken {
         return Err(import_failed(error));
     }
-    // Samples that came before the service failed are kept; asking again goes on with the others.
+    // Samples received before the service failed are kept; the next import continues with the others.
     rollouts.finish().map_err(import_failed)?;
     let count = match read {
         Ok(count) => count,

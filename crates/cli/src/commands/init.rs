@@ -19,7 +19,7 @@ pub(crate) struct InitArguments {
     /// Directory of the project; created if it does not exist
     #[arg(default_value = ".", value_hint = ValueHint::DirPath)]
     pub(crate) directory: PathBuf,
-    /// Write the project's files anew where they exist (never .env)
+    /// Rewrite the project's files if they exist (never .env)
     #[arg(long)]
     pub(crate) force: bool,
     /// Leave out the example task
@@ -48,7 +48,7 @@ pub(crate) fn init(context: &Context, arguments: &InitArguments) -> Result<Outco
     Ok(outcome)
 }
 
-/// Creates the project; also the first step of `quickstart`.
+/// Creates the project. This is also the first step of `quickstart`.
 pub(crate) fn scaffold(root: &Path, force: bool, example: bool) -> Result<Vec<Written>, Failure> {
     let schemas = schema::all();
     Ok(new_project(root, &ProjectScaffold { force, example, schemas: &schemas })?)

@@ -24,7 +24,7 @@ pub(crate) struct ManArguments {
 }
 
 pub(crate) fn man(context: &Context, arguments: &ManArguments) -> Result<Outcome, Failure> {
-    // The groups are made of terminal colours; a manual page has its own layout.
+    // The groups contain terminal colours, and a manual page has its own layout.
     let mut tree = Arguments::command();
     tree.build();
     let Some(directory) = &arguments.output else {

@@ -1,5 +1,5 @@
-//! One folder for each noun, one file for each command: its arguments, and the function that resolves them, calls a library and renders
-//! what it returns.
+//! One folder for each noun, one file for each command: its arguments, and the function that resolves them, calls a
+//! library and renders the result.
 
 pub(crate) mod agent_entry;
 pub(crate) mod audit;
@@ -83,13 +83,13 @@ use crate::output::Outcome;
 /// Every command. The hundreds of `display_order` are the groups of the top-level help, in the order of `GROUPS`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// See the whole loop on this machine, offline, in seconds
+    /// Try the whole loop on this machine, offline, in seconds
     #[command(display_order = 101)]
     Quickstart(QuickstartArguments),
     /// Create a project in a directory
     #[command(display_order = 102)]
     Init(InitArguments),
-    /// Say what this machine can do and how to fix what is missing
+    /// Report what this machine can do and how to fix what is missing
     #[command(
         display_order = 103,
         after_help = "Examples:\n  \
@@ -109,7 +109,7 @@ pub(crate) enum Command {
     /// Find tasks and templates by words, best match first
     #[command(display_order = 206)]
     Search(SearchArguments),
-    /// Make tasks from templates
+    /// Generate tasks from templates
     #[command(display_order = 202, subcommand)]
     Generate(GenerateCommand),
     /// Create templates
@@ -121,13 +121,13 @@ pub(crate) enum Command {
     /// Judge a submission, or the golden answers of tasks
     #[command(display_order = 301)]
     Verify(VerifyArguments),
-    /// Find out whether a task's verdicts can be trusted
+    /// Check whether a task's verdicts can be trusted
     #[command(display_order = 302)]
     Audit(AuditArguments),
     /// Show which trials a run would have, and lock them in a file
     #[command(display_order = 401)]
     Plan(Box<PlanCommandArguments>),
-    /// Run agents on tasks, judge what they leave, and keep every trial
+    /// Run agents on tasks, judge their submissions, and record every trial
     #[command(display_order = 402)]
     Run(Box<RunArguments>),
     /// The same as `run --backend local`
@@ -136,7 +136,7 @@ pub(crate) enum Command {
     /// Watch, stop, clean up and pack runs
     #[command(display_order = 403, subcommand)]
     Runs(RunsCommand),
-    /// Find out what models would be called, and whether they answer
+    /// Show which endpoints models would be called at, and whether they answer
     #[command(display_order = 405, subcommand)]
     Models(ModelsCommand),
     /// Serve models to programs that must not see keys
@@ -145,28 +145,28 @@ pub(crate) enum Command {
     /// List, show, check, export and annotate the records of trials
     #[command(display_order = 501, subcommand)]
     Ledger(LedgerCommand),
-    /// Bring results of other programs into the ledger
+    /// Import results of other programs into the ledger
     #[command(display_order = 502)]
     Import(ImportArguments),
-    /// Bring the samples of a hosted evaluation into the ledger
+    /// Import the samples of a hosted evaluation into the ledger
     #[command(display_order = 503)]
     ImportPrimeEval(ImportPrimeEvalArguments),
-    /// Say what an experiment shows: means with intervals, by everything that tells trials apart
+    /// Evaluate an experiment: means with intervals, for every group of trials
     #[command(display_order = 601)]
     Evaluate(EvaluateArguments),
     /// Rank, compare and explain: leaderboard, traces, behaviour, fields
     #[command(display_order = 602, subcommand)]
     Report(ReportCommand),
-    /// Show experiments, traces, tasks and datasets in a browser, and runs as they go on
+    /// Show experiments, traces, tasks and datasets in a browser, and runs live
     #[command(display_order = 603)]
     Web(WebArguments),
-    /// Write data to train on, from what agents did
+    /// Write training data from what agents did
     #[command(display_order = 702, subcommand)]
     Export(ExportCommand),
     /// Train on tasks: environment packages, hosted evaluations, training runs
     #[command(display_order = 701, subcommand)]
     Prime(PrimeCommand),
-    /// Let models work on environments: rollouts, rewards, metrics
+    /// Run models on environments: rollouts, rewards, metrics
     #[command(display_order = 404, subcommand)]
     Eval(EvalCommand),
     /// Install environments; the same as `eval install`
@@ -181,10 +181,10 @@ pub(crate) enum Command {
     /// Print the JSON Schema of a file format
     #[command(display_order = 901)]
     Schema(SchemaArguments),
-    /// Try set-ups out without a provider
+    /// Try set-ups without a provider
     #[command(display_order = 1001, subcommand)]
     Dev(DevCommand),
-    /// Work on the task that the AGENT_ variables name, here: the runtime of agents inside a container or room
+    /// Work on the task that the AGENT_ variables name; the runtime of agents inside a container or room
     #[command(hide = true)]
     AgentEntry(AgentEntryArguments),
     /// Print a completion script for a shell

@@ -1,4 +1,4 @@
-//! Modal as commands use it: who we are to it, what a run would create there and cost, and what runs left there.
+//! Modal for the commands: its credentials, what a run would create and cost there, and what runs left there.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ use crate::commands::harbor;
 use crate::context::Context;
 use crate::failure::Failure;
 
-/// Variables that Modal's client may see; its settings among them, nothing else of this process.
+/// Variables that Modal's client may see. It sees nothing else of this process's environment.
 const VARIABLES: [&str; 12] = [
     "HOME",
     "PATH",
@@ -34,12 +34,12 @@ const VARIABLES: [&str; 12] = [
     "MODAL_IMAGE_BUILDER_VERSION",
 ];
 
-/// The name under which sandboxes stand in a workspace of Modal.
+/// The Modal app that the sandboxes belong to.
 const APP: &str = "aec-bench";
 
 const NO_CLIENT: &str = "no python3 on PATH has Modal's client (`pip install modal`)";
 
-/// What is missing for Modal; nothing when it can be tried.
+/// What is missing to use Modal; empty if nothing is.
 pub(crate) fn missing(client: Option<&ModalClient>, env: &Env) -> Vec<String> {
     let no_client = client.is_none().then(|| NO_CLIENT.to_owned());
     no_client.into_iter().chain(missing_tokens(env)).collect()
@@ -58,7 +58,6 @@ fn missing_tokens(env: &Env) -> Vec<String> {
         .collect()
 }
 
-/// Modal, as runs use it.
 pub(crate) fn open(
     context: &Context,
     project: &Project,
@@ -79,7 +78,7 @@ pub(crate) fn open(
     }
 }
 
-/// Looks up every variable that Modal's client may see, so that workers elsewhere are given them.
+/// Looks up every variable that Modal's client may see, so that workers on other machines are given it.
 pub(crate) fn ask(project: &Project, credentials: &Credentials) -> Result<(), Failure> {
     variables(project, credentials)?;
     for name in VARIABLES {
@@ -88,7 +87,7 @@ pub(crate) fn ask(project: &Project, credentials: &Credentials) -> Result<(), Fa
     Ok(())
 }
 
-/// Modal where somebody has set it up, or what is missing. Without a token no Python is started.
+/// Modal if the user has set it up, or else what is missing. Without a token no Python is started.
 fn set_up(context: &Context, project: &Project, credentials: &Credentials) -> Result<Modal, String> {
     let said = |failure: Failure| failure.problems.first().map(ToString::to_string).unwrap_or_default();
     let env = variables(project, credentials).map_err(said)?;
@@ -106,44 +105,44 @@ fn connect(client: ModalClient, env: &Env) -> Result<Modal, EngineError> {
     Modal::new(client, variables, APP.to_owned())
 }
 
-/// The variables of a project, with those of Modal that files refer to.
+/// The variables of a project, including those for Modal that files refer to.
 pub(crate) fn variables(project: &Project, credentials: &Credentials) -> Result<Env, Failure> {
     let named = harbor::variables(project, credentials)?;
     Ok(project.env.clone().with(named.into_iter().filter(|(name, _)| name.starts_with("MODAL_"))))
 }
 
-/// What a run would create at Modal, each trial attempted once.
+/// What a run would create at Modal if each trial is attempted once.
 #[derive(Serialize)]
 pub(crate) struct Preview {
     app: &'static str,
-    /// At most so many, one after another or at once.
+    /// At most this many, at once or one after another.
     sandboxes: usize,
     /// Different images, which Modal builds unless it has them.
     images: usize,
     kinds: Vec<Kind>,
-    /// What sandboxes cost, as far as that is known.
+    /// Prices of sandboxes, if known.
     rates: Option<Rates>,
     /// The most that all sandboxes can cost.
     cost_ceiling: Option<MicroDollars>,
-    /// Why that is not known.
+    /// Why the cost is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     cost_unknown: Option<String>,
 }
 
-/// Sandboxes that are alike.
+/// Sandboxes with the same resources.
 #[derive(Serialize)]
 struct Kind {
     role: &'static str,
     count: usize,
     cpus: u32,
     memory_mb: u32,
-    /// How long each may live.
+    /// Longest lifetime of each.
     seconds: u64,
     network: bool,
     cost_ceiling: Option<MicroDollars>,
 }
 
-/// What sandboxes cost, and who says so.
+/// Prices of sandboxes, and their source.
 #[derive(Serialize)]
 struct Rates {
     cpu_core_hour_usd: f64,
@@ -152,7 +151,7 @@ struct Rates {
     from: &'static str,
 }
 
-/// What a run with this demand would create. Modal is asked for its rates where it is set up, and for nothing else.
+/// What a run with this demand would create. If Modal is set up, it is asked for its prices, and for nothing else.
 pub(crate) fn preview(
     context: &Context,
     project: &Project,
@@ -195,10 +194,10 @@ pub(crate) fn preview(
     }
 }
 
-/// What Modal tells, else what the settings say.
+/// The prices that Modal reports, or else those in the settings.
 fn rates(context: &Context, project: &Project, credentials: &Credentials) -> Result<Rates, String> {
     let asked = set_up(context, project, credentials).and_then(|modal| {
-        modal.rates().map_err(|why| format!("Modal does not tell its rates: {}", one_line(&why)))
+        modal.rates().map_err(|why| format!("Modal does not report its rates: {}", one_line(&why)))
     });
     let why = match asked {
         Ok(ModalRates { cpu_core_hour_usd, memory_gib_hour_usd }) => {
@@ -220,7 +219,7 @@ fn rates(context: &Context, project: &Project, credentials: &Credentials) -> Res
     Err(format!("{why}; set {} in aec-bench.toml", unset.join(" and ")))
 }
 
-/// The most that sandboxes of a kind can cost: all of them live as long as they may.
+/// The most that sandboxes of a kind can cost, if each lives as long as it may.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -273,19 +272,18 @@ impl Preview {
     }
 }
 
-/// What the client says may be long and of many lines.
+/// Shortens the client's output, which may be long and have many lines.
 fn one_line(said: &str) -> String {
     const LONGEST: usize = 400;
     let words: Vec<&str> = said.split_whitespace().collect();
     text::printable(&words.join(" ")).chars().take(LONGEST).collect()
 }
 
-/// So many sandboxes, in words.
 pub(crate) fn counted(sandboxes: usize) -> String {
     if sandboxes == 1 { "1 sandbox".to_owned() } else { format!("{sandboxes} sandboxes") }
 }
 
-/// Ends sandboxes that runs of this machine left at Modal. Where it is not set up nobody is asked.
+/// Ends sandboxes that runs of this machine left at Modal. If Modal is not set up, it is not contacted.
 pub(crate) fn clean(context: &Context, project: &Project, dry_run: bool) -> Result<usize, Box<Problem>> {
     let Ok(modal) = set_up(context, project, &Credentials::default()) else { return Ok(0) };
     let refused = |why: String| {

@@ -1,4 +1,4 @@
-//! `aec-bench plan`, and what a plan looks like.
+//! `aec-bench plan`, and the preview of a plan.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -38,10 +38,10 @@ use crate::failure::Failure;
 use crate::output::{Outcome, STRONG};
 use crate::table::Table;
 
-/// What decides which trials there are: an experiment file, or flags that say the same.
+/// What decides which trials there are: an experiment file, or equivalent flags.
 #[derive(Debug, Args)]
 pub(crate) struct PlanArguments {
-    /// Tasks to run: ids, directories of ids, or patterns such as electrical/*
+    /// Tasks to run: ids, directories that contain ids, or patterns such as electrical/*
     #[arg(value_name = "TASK", conflicts_with = "config")]
     pub(crate) tasks: Vec<String>,
     /// Experiment file
@@ -52,40 +52,40 @@ pub(crate) struct PlanArguments {
     pub(crate) more_tasks: Vec<String>,
     #[command(flatten)]
     pub(crate) selection: SelectionArguments,
-    /// Model or endpoint id; each one is an agent of its own
+    /// Model or endpoint id; each one becomes a separate agent
     #[arg(long, short, value_name = "MODEL", conflicts_with = "config")]
     pub(crate) model: Vec<String>,
-    /// The program between model and task [default: `tool_loop`]
+    /// Program between model and task [default: `tool_loop`]
     #[arg(long, visible_alias = "adapter", value_name = "NAME", conflicts_with = "config", value_parser = harness_names())]
     pub(crate) harness: Option<String>,
-    /// Parameter of the agents, such as `max_turns=12`; the value is JSON where possible
+    /// Parameter of the agents, such as `max_turns=12`; the value is parsed as JSON if possible
     #[arg(long, value_name = "KEY=VALUE", conflicts_with = "config")]
     pub(crate) parameter: Vec<String>,
-    /// File with a system prompt for the agents, below the project root
+    /// File with a system prompt for the agents, inside the project
     #[arg(long, value_name = "FILE", conflicts_with = "config", value_hint = ValueHint::FilePath)]
     pub(crate) system_prompt_file: Option<String>,
-    /// How often each agent does each task
+    /// How often each agent attempts each task
     #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) repetitions: Option<u32>,
     /// Id of the experiment, which names its directory in the ledger [default: made from the plan]
     #[arg(long, short = 'e', visible_alias = "experiment", value_name = "EXP")]
     pub(crate) experiment_id: Option<String>,
-    /// Where trials run
+    /// Backend that runs the trials
     #[arg(long, short, value_name = "NAME", value_parser = Backend::NAMES)]
     pub(crate) backend: Option<String>,
-    /// What Harbor runs trials in: docker, modal, daytona …, or module:Class [default: docker]
+    /// Where Harbor runs trials: docker, modal, daytona …, or module:Class [default: docker]
     #[arg(long, value_name = "TYPE")]
     pub(crate) harbor_environment: Option<String>,
-    /// Seconds an agent may take, instead of the task's
+    /// Seconds that an agent may take, instead of the task's limit
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) timeout: Option<u32>,
-    /// Memory in MiB, instead of the task's
+    /// Memory in MiB, instead of the task's limit
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) memory_mb: Option<u32>,
     /// Keep submissions without scoring them
     #[arg(long)]
     pub(crate) no_verify: bool,
-    /// Run agents whose prompts or files hold answers of the tasks; every record then tells
+    /// Run agents even if their prompts or files contain answers of the tasks; every record then says so
     #[arg(long)]
     pub(crate) allow_leaks: bool,
     #[command(flatten)]
@@ -106,26 +106,26 @@ pub(crate) struct PlanArguments {
 pub(crate) struct PlanCommandArguments {
     #[command(flatten)]
     pub(crate) plan: PlanArguments,
-    /// Freeze the plan in this file; `run --plan FILE` then refuses whatever has changed
+    /// Lock the plan in this file; `run --plan FILE` then refuses to run if anything has changed
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) lock: Option<PathBuf>,
-    /// Replace a plan file that exists
+    /// Replace an existing plan file
     #[arg(long, requires = "lock")]
     pub(crate) force: bool,
-    /// Say how many trials, and how much money, it takes to see this difference between two agents
+    /// Estimate how many trials, and how much money, it takes to detect this difference between two agents
     #[arg(long, value_name = "REWARD")]
     pub(crate) detect: Option<f64>,
-    /// Learn from this experiment how rewards scatter and what a trial costs
+    /// Estimate the variance of rewards and the cost of a trial from this experiment
     #[arg(long, value_name = "EXP", requires = "detect")]
     pub(crate) pilot: Option<String>,
     #[command(flatten)]
     pub(crate) ledger_root: LedgerRootArgument,
 }
 
-/// Trials that text shows; JSON has all of them.
+/// Trials shown as text; JSON has all of them.
 const SHOWN: usize = 20;
 
-/// A plan and where it stands.
+/// A plan, and how much of it is done.
 #[derive(Serialize)]
 pub(crate) struct Preview {
     experiment_id: String,
@@ -142,7 +142,7 @@ pub(crate) struct Preview {
     outcomes: BTreeMap<&'static str, usize>,
     cost_ceiling: Option<MicroDollars>,
     cost_ceilings: Vec<Ceiling>,
-    /// What agents that work by plan are expected to take.
+    /// Forecasts for agents that work by plan.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     forecasts: Vec<AgentForecast>,
     locked: Option<String>,
@@ -171,7 +171,7 @@ struct PreviewTrial {
     task_id: String,
     agent: String,
     repetition: u32,
-    /// Which attempt would be made; absent when the trial is done.
+    /// The number of the next attempt; absent if the trial is done.
     attempt: Option<u32>,
     outcome: Option<&'static str>,
 }
@@ -202,7 +202,7 @@ pub(crate) fn plan(context: &Context, arguments: &PlanCommandArguments) -> Resul
     Ok(variables_remark(outcome, &variables))
 }
 
-/// What it takes to see a difference. Without a pilot a trial costs at most what its ceiling says.
+/// What it takes to detect a difference. Without a pilot, the cost of a trial is taken from its ceiling.
 #[expect(clippy::cast_precision_loss, reason = "counts of trials and millionths of dollars are small")]
 fn sizing(project: &Project, preview: &Preview, detect: f64, pilot: Option<&str>) -> Result<Sizing, Failure> {
     if !(detect > 0.0 && detect < 1.0) {
@@ -252,12 +252,12 @@ fn sizing_text(sizing: &Sizing) -> String {
     text
 }
 
-/// Says which variables of the environment took part.
+/// Says which environment variables influenced the plan.
 pub(crate) fn variables_remark(outcome: Outcome, variables: &[&str]) -> Outcome {
     if variables.is_empty() {
         return outcome;
     }
-    outcome.remark(format!("{} from the environment took part in the plan.", variables.join(", ")))
+    outcome.remark(format!("{} from the environment influenced the plan.", variables.join(", ")))
 }
 
 impl Preview {
@@ -325,7 +325,7 @@ impl Preview {
         })
     }
 
-    /// Those of some trials that would be run now. They must be those that this was made for.
+    /// The trials that would be run now. They must be the trials that this preview was made for.
     pub(crate) fn to_run<'a>(&self, trials: &'a [PlannedTrial]) -> Vec<&'a PlannedTrial> {
         let rows = trials.iter().zip(&self.trials);
         rows.filter(|(_, row)| row.attempt.is_some()).map(|(trial, _)| trial).collect()
@@ -413,7 +413,7 @@ fn row(plan: &Plan, trial: &PlannedTrial, attempt: Option<&u32>, past: &Past) ->
     }
 }
 
-/// The most that the trials to be run can cost, and what those by plan are expected to take. Nothing is called for it.
+/// The most that the trials to be run can cost, and the forecasts of agents that work by plan. No model is called.
 fn expected(
     context: &Context,
     project: &Project,

@@ -1,4 +1,4 @@
-//! What `plan` and `run` share: from arguments to a plan with its tasks.
+//! What `plan` and `run` share: making a plan with its tasks from the arguments.
 
 use std::path::Path;
 
@@ -25,21 +25,20 @@ use crate::commands::{harbor, models};
 use crate::context::Context;
 use crate::failure::Failure;
 
-/// The version that plans and records name.
+/// The version recorded in plans and records.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// A project with a plan for it.
 pub(crate) struct Planned {
     pub(crate) project: Project,
     pub(crate) made: Made,
-    /// `AGENT_*` variables that took part.
+    /// `AGENT_*` variables that influenced the plan.
     pub(crate) variables: Vec<&'static str>,
 }
 
-/// Directories that flags name: setting, value, flag.
+/// Directories named by flags: setting, value, flag.
 pub(crate) type Roots<'a> = &'a [(Setting, Option<&'a str>, &'static str)];
 
-/// Opens the project with all flags on their rung, and the experiment's backend on its own.
+/// Opens the project with overrides from the flags, and with the experiment's backend.
 pub(crate) fn open(
     context: &Context,
     arguments: &PlanArguments,
@@ -89,7 +88,7 @@ pub(crate) fn open(
     context.project(overrides)
 }
 
-/// Where a project keeps what plans are made from.
+/// The directories of a project that plans are made from.
 pub(crate) fn places(project: &Project) -> Places {
     Places {
         root: project.root.clone(),
@@ -98,7 +97,6 @@ pub(crate) fn places(project: &Project) -> Places {
     }
 }
 
-/// Makes the plan that the arguments ask for.
 pub(crate) fn plan(
     context: &Context,
     arguments: &PlanArguments,
@@ -106,7 +104,7 @@ pub(crate) fn plan(
 ) -> Result<Planned, Failure> {
     let mut experiment = match &arguments.config {
         Some(file) => {
-            // The environment of the project fills in references.
+            // References in the experiment are filled in from the project's environment.
             let project = open(context, arguments, roots, None)?;
             Experiment::read(&context.absolute(file)?, &project.env)?
         }
@@ -140,7 +138,7 @@ pub(crate) fn plan(
     Ok(Planned { project, made, variables })
 }
 
-/// An experiment goes on with the order of answers that it began with.
+/// An experiment keeps the order of answers that it began with.
 fn keep_order(project: &Project, plan: &mut Plan) {
     let ledger = Ledger::new(project.settings.path(Setting::Ledger));
     // A plan that cannot be read is reported when the session begins.
@@ -150,7 +148,7 @@ fn keep_order(project: &Project, plan: &mut Plan) {
     }
 }
 
-/// Selection flags beside an experiment file narrow what it selects.
+/// Selection flags narrow what the experiment file selects.
 fn narrow(experiment: &mut Experiment, arguments: &PlanArguments) {
     let table = arguments.selection.table(Vec::new());
     let tasks = &mut experiment.tasks;
@@ -174,7 +172,6 @@ fn narrow(experiment: &mut Experiment, arguments: &PlanArguments) {
     }
 }
 
-/// The experiment that flags describe.
 fn from_flags(arguments: &PlanArguments) -> Result<Experiment, Failure> {
     let tasks: Vec<String> = arguments.tasks.iter().chain(&arguments.more_tasks).cloned().collect();
     let selects = !tasks.is_empty()
@@ -241,7 +238,7 @@ fn from_flags(arguments: &PlanArguments) -> Result<Experiment, Failure> {
     })
 }
 
-/// `tool_loop-claude-sonnet-4`: the harness and what of the model's name may be part of a name.
+/// `tool_loop-claude-sonnet-4`: the harness, and the characters of the model's name that a name may contain.
 fn agent_name(harness: Harness, model: Option<&str>) -> Result<Name, Failure> {
     let mut name = harness.name().to_owned();
     if let Some(model) = model {
@@ -271,7 +268,6 @@ fn parameters(given: &[String]) -> Result<IndexMap<String, Value>, Failure> {
         .collect()
 }
 
-/// Where trials run, by the settings of the project.
 pub(crate) fn backend(project: &Project) -> Backend {
     Backend::parse(&project.settings.get(Setting::Backend).value).unwrap_or(Backend::Local)
 }
@@ -305,7 +301,7 @@ fn conditions(project: &Project, experiment: &Experiment, arguments: &PlanArgume
     }
 }
 
-/// Prompts of a plan's tasks, for the estimate of its cost.
+/// Prompts of a plan's tasks, to estimate its cost.
 pub(crate) fn prompts(plan: &Plan, tasks: &[Task]) -> aec_run::estimate::Prompts {
     tasks
         .iter()
@@ -320,7 +316,6 @@ pub(crate) fn prompts(plan: &Plan, tasks: &[Task]) -> aec_run::estimate::Prompts
         .collect()
 }
 
-/// The budget of one trial, from its settings.
 pub(crate) fn trial_budget(project: &Project) -> aec_model::meter::Budget {
     models::budget(project, Setting::TrialDollars, Setting::TrialTokens)
 }

@@ -1,4 +1,4 @@
-//! `aec-bench quickstart`: the whole loop, offline, in a project of its own: tasks, a frozen dataset, agents, verdicts,
+//! `aec-bench quickstart`: the whole loop, offline, in a new project: tasks, a frozen dataset, agents, verdicts,
 //! records and a leaderboard.
 
 use std::path::PathBuf;
@@ -53,7 +53,7 @@ pub(crate) struct QuickstartArguments {
     pub(crate) directory: PathBuf,
 }
 
-/// The suite that is generated: two tasks of each discipline.
+/// The generated suite has two tasks of each discipline.
 const SUITE: &str = include_str!("../../quickstart/suite.toml");
 const SUITE_FILE: &str = "quickstart-suite.toml";
 const DATASET: &str = "quickstart";
@@ -120,7 +120,7 @@ pub(crate) fn quickstart(context: &Context, arguments: &QuickstartArguments) -> 
     Ok(Outcome::new(context.format, &data, || text(&data, &shown.to_string()))?.problems(problems))
 }
 
-/// A suite from the library, once.
+/// Generates a suite from the library, unless it exists.
 fn generate(context: &Context, project: &Project) -> Result<usize, Failure> {
     let path = project.root.join(SUITE_FILE);
     if !path.exists() {
@@ -139,7 +139,7 @@ fn generate(context: &Context, project: &Project) -> Result<usize, Failure> {
     Ok(Catalogue::load(&project.settings.path(Setting::Tasks)).tasks.len())
 }
 
-/// The tasks as a dataset that never changes; the same one again when nothing did.
+/// Freezes the tasks as a dataset, which never changes. If no task changed, the dataset stays the same.
 fn freeze_dataset(context: &Context, project: &Project) -> Result<String, Failure> {
     let store = Store::new(project.settings.path(Setting::Datasets));
     let catalogue = Catalogue::load(&project.settings.path(Setting::Tasks));
@@ -175,7 +175,7 @@ fn freeze_dataset(context: &Context, project: &Project) -> Result<String, Failur
     Ok(manifest.reference())
 }
 
-/// Four agents that need no model: the reference solution, two that make mistakes, and one that does nothing.
+/// Prepares four agents that need no model: the reference solution, two that make mistakes, and one that does nothing.
 fn prepare(project: Project, dataset: &str) -> Result<PreparedRun, Failure> {
     let agent = |name: &str, harness: Harness, parameters: serde_json::Value| -> Result<Agent, Failure> {
         let parameters: IndexMap<String, serde_json::Value> =
@@ -201,7 +201,7 @@ fn prepare(project: Project, dataset: &str) -> Result<PreparedRun, Failure> {
         harbor_environment: None,
         credentials: Credentials::default(),
     };
-    // Another dataset is another experiment.
+    // Another dataset makes another experiment.
     let version = dataset.rsplit('@').next().unwrap_or_default();
     let id =
         Name::parse(&format!("{EXPERIMENT}-{version}")).map_err(|error| Problem::error(error.to_string()))?;

@@ -1,4 +1,4 @@
-//! `aec-bench schema`: the JSON Schemas of the file formats, from the types that read them.
+//! `aec-bench schema`: the JSON Schemas of the file formats, generated from the types that read them.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ use crate::table::Table;
                         aec-bench schema experiment\n  \
                         aec-bench schema --output schemas")]
 pub(crate) struct SchemaArguments {
-    /// File format; all of them are listed when absent
+    /// File format [default: all formats are listed]
     pub(crate) noun: Option<String>,
     /// Write every schema into this directory
     #[arg(long, short, value_name = "DIR", conflicts_with = "noun", value_hint = ValueHint::DirPath)]
@@ -28,7 +28,7 @@ pub(crate) struct SchemaArguments {
 
 type MakeSchema = fn() -> Schema;
 
-/// Every file format: its noun, the file it describes, and its schema.
+/// Every file format: its noun, the file that it describes, and its schema.
 const NOUNS: [(&str, &str, MakeSchema); 18] = [
     ("actions", "actions.yaml", || schema_for!(aec_run::harness::scripted::Script)),
     ("annotation", "annotations/EXPERIMENT/TRIAL.jsonl", || schema_for!(aec_ledger::annotate::Annotation)),
@@ -89,12 +89,11 @@ pub(crate) fn schema(context: &Context, arguments: &SchemaArguments) -> Result<O
     Outcome::new(context.format, &schema, || pretty(&schema))
 }
 
-/// Every file format with its file and its schema.
 pub(crate) fn nouns() -> impl Iterator<Item = (&'static str, &'static str, Schema)> {
     NOUNS.iter().map(|(noun, file, make)| (*noun, *file, make()))
 }
 
-/// Every schema as the text of its file.
+/// Every schema with its file name.
 pub(crate) fn all() -> Vec<(String, String)> {
     NOUNS.iter().map(|(noun, _, make)| ((*noun).to_owned(), pretty(&make()))).collect()
 }

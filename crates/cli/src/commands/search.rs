@@ -21,13 +21,13 @@ pub(crate) struct SearchArguments {
     /// Words that must all occur
     #[arg(required = true)]
     pub(crate) query: Vec<String>,
-    /// Only this discipline
+    /// Only results of this discipline
     #[arg(long, value_name = "NAME")]
     pub(crate) domain: Option<String>,
     /// Only tasks or only templates
     #[arg(long, value_name = "KIND")]
     pub(crate) kind: Option<SearchKind>,
-    /// At most this many
+    /// Show at most this many
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub(crate) limit: usize,
     #[command(flatten)]
@@ -85,7 +85,7 @@ pub(crate) fn search(context: &Context, arguments: &SearchArguments) -> Result<O
         table.render()
     })?;
     Ok(match (data.total, data.results.len()) {
-        (0, _) => outcome.remark("Nothing has all of these words."),
+        (0, _) => outcome.remark("No task or template contains all of these words."),
         (total, shown) if shown < total => outcome.remark(format!("The best {shown} of {total} are shown.")),
         _ => outcome,
     })

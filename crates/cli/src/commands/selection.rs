@@ -1,4 +1,4 @@
-//! The selection flags that several commands share, as filters.
+//! The selection flags that several commands share, applied as filters.
 
 use aec_base::problem::{Problem, Severity};
 use aec_base::project::Project;
@@ -15,7 +15,7 @@ use crate::arguments::SelectionArguments;
 use crate::failure::Failure;
 
 impl SelectionArguments {
-    /// The flags as the `tasks` block of an experiment would have them.
+    /// The flags as the `tasks` block of an experiment.
     pub(crate) fn table(&self, include_patterns: Vec<String>) -> SelectionTable {
         // The argument parser has checked the words.
         let difficulty = |name: &String| Difficulty::parse(name);
@@ -33,7 +33,7 @@ impl SelectionArguments {
         }
     }
 
-    /// The stages that the flags allow: an empty list allows all, none at all means the usual default.
+    /// The stages that the flags allow: an empty list allows all stages, and `None` means the default.
     pub(crate) fn lifecycle(&self) -> Option<Vec<Lifecycle>> {
         let stages = &self.lifecycle;
         if stages.iter().any(|stage| stage == "any") {
@@ -42,13 +42,13 @@ impl SelectionArguments {
         (!stages.is_empty()).then(|| stages.iter().filter_map(|stage| Lifecycle::parse(stage)).collect())
     }
 
-    /// The filters on fields that have no flag of their own.
+    /// The filters on fields that have no separate flag.
     pub(crate) fn filters(&self) -> Result<Vec<FieldFilter>, Failure> {
         self.filter.iter().map(|filter| FieldFilter::parse(filter)).collect()
     }
 }
 
-/// The tasks of a dataset out of all tasks, what is missing, and what is wrong with those that do not load.
+/// The tasks of a dataset, and the problems of its tasks that are missing or do not load.
 pub(crate) fn tasks_of_dataset(
     project: &Project,
     reference: &str,
@@ -66,16 +66,16 @@ pub(crate) fn tasks_of_dataset(
     Ok((tasks.into_iter().filter(|task| selection.takes(task)).collect(), problems))
 }
 
-/// The tasks that flags name, and what may have hidden some.
+/// The tasks that flags select, and problems that may have hidden some.
 pub(crate) struct NamedTasks<'a> {
     pub(crate) tasks: Vec<&'a Task>,
-    /// What stands in the catalogue and may have hidden tasks.
+    /// Problems of the catalogue that may have hidden tasks.
     pub(crate) warnings: Vec<Problem>,
 }
 
 impl<'a> NamedTasks<'a> {
-    /// Tasks by ids or directories of ids, by patterns, and by the selection flags. A task that was named and is not
-    /// taken is an error: it would be missed too late.
+    /// Selects tasks by ids or directories of ids, by patterns, and by the selection flags. It is an error if a filter
+    /// leaves out a task that the user named, because the user might notice too late.
     pub(crate) fn choose(
         project: &Project,
         (ids, patterns): (&[String], &[String]),
@@ -95,11 +95,11 @@ impl<'a> NamedTasks<'a> {
             let named = catalogue.find(query)?;
             if !named.iter().any(|task| takes(task)) {
                 return Err(Problem::error(format!(
-                    "`{}` was named, and a filter leaves it out",
+                    "`{}` was named, but a filter leaves it out",
                     text::printable(query)
                 ))
                 .id(FAMILY.number(32))
-                .why("filters intersect, and only active tasks are taken by default")
+                .why("tasks must pass all filters, and by default only active tasks do")
                 .fix("drop the filter, or pass --lifecycle any")
                 .into());
             }
@@ -108,8 +108,8 @@ impl<'a> NamedTasks<'a> {
     }
 }
 
-/// A problem that kept a wanted task out stops everything: what is made without it could never be mended. One that
-/// says nothing of its task may have hidden any.
+/// A broken task that the user wants is an error, because what is made without it could not be corrected later. A
+/// problem that names no task may have hidden any task, so it counts as well.
 pub(crate) fn refuse_broken(
     catalogue: &Catalogue,
     wanted: impl Fn(&TaskId) -> bool,
@@ -123,12 +123,12 @@ pub(crate) fn refuse_broken(
     if broken.is_empty() { Ok(warnings) } else { Err(broken.into()) }
 }
 
-/// Whether a problem of the catalogue is about a task that is wanted.
+/// Whether a problem of the catalogue is about a wanted task.
 pub(crate) fn concerns(problem: &Problem, wanted: impl Fn(&TaskId) -> bool) -> bool {
     problem.about.as_deref().and_then(|id| TaskId::parse(id).ok()).is_some_and(|id| wanted(&id))
 }
 
-/// The problems of tasks that a dataset names and that are not there.
+/// The problems of tasks that a dataset names and that do not exist.
 pub(crate) fn missing(selection: &Selection, tasks: &[Task]) -> Vec<Problem> {
     let problem = |id: &str| {
         Problem::warning(format!("the dataset names `{}`, which is not here", text::printable(id)))
@@ -137,7 +137,7 @@ pub(crate) fn missing(selection: &Selection, tasks: &[Task]) -> Vec<Problem> {
     selection.missing_from(tasks).into_iter().map(problem).collect()
 }
 
-/// `FIELD=VALUE`: a field of the table, also one without a flag of its own.
+/// `FIELD=VALUE`: a column of the task table, which may have no separate flag.
 pub(crate) struct FieldFilter {
     field: &'static str,
     value: String,
@@ -165,7 +165,6 @@ impl FieldFilter {
         }
     }
 
-    /// Whether a task has the value.
     pub(crate) fn takes(&self, task: &Task) -> bool {
         let value = self.value.as_str();
         match self.field {

@@ -34,10 +34,10 @@ use crate::table::Table;
                         aec-bench verify electrical/voltage-drop --submission answer.json\n  \
                         aec-bench verify --all")]
 pub(crate) struct VerifyArguments {
-    /// Task ids, or directories of ids
+    /// Task ids, or directories that contain ids
     #[arg(value_name = "TASK")]
     pub(crate) tasks: Vec<String>,
-    /// Judge this: a file taken as the primary output, or a directory taken as the workspace
+    /// Submission to judge: a file is taken as the primary output, a directory as the workspace
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath, conflicts_with = "all")]
     pub(crate) submission: Option<PathBuf>,
     /// Judge the golden answers of every task
@@ -59,7 +59,7 @@ struct Data {
     verdicts: Vec<Row>,
 }
 
-/// One verdict, and whether it is what it should be.
+/// A verdict, and whether it is the expected one.
 #[derive(Serialize)]
 pub(crate) struct Row {
     task_id: String,
@@ -96,12 +96,12 @@ pub(crate) fn verify(context: &Context, arguments: &VerifyArguments) -> Result<O
         ));
     }
     if judge.isolation == Isolation::None {
-        outcome = outcome.remark("Verifiers ran on this machine itself (--sandbox none): nothing held them.");
+        outcome = outcome.remark("Verifiers ran on this machine itself (--sandbox none), without isolation.");
     }
     Ok(outcome.problems(problems))
 }
 
-/// Verdicts on one submission, for each of some tasks.
+/// Verdicts on one submission, for each task.
 fn judge_path(
     context: &Context,
     project: &Project,
@@ -121,7 +121,6 @@ fn judge_path(
     Ok(rows)
 }
 
-/// Verdicts on the golden answers of some tasks.
 pub(crate) fn judge_golden(judge: &Judge, tasks: &[Task]) -> Result<Vec<Row>, Failure> {
     let store = tempfile::Builder::new().prefix("aec-bench-").tempdir()?;
     let mut rows = Vec::new();
@@ -136,7 +135,7 @@ pub(crate) fn judge_golden(judge: &Judge, tasks: &[Task]) -> Result<Vec<Row>, Fa
     Ok(rows)
 }
 
-/// The tasks that were named, or those of a dataset, or all of them, and what is wrong with those that do not load.
+/// The tasks that the user named, those of a dataset, or all tasks, and the problems of those that do not load.
 pub(crate) fn find_tasks(
     project: &Project,
     queries: &[String],
@@ -161,18 +160,16 @@ pub(crate) fn find_tasks(
     Ok((tasks, Vec::new()))
 }
 
-/// A judge for this machine.
 pub(crate) fn judge(context: &Context, sandbox: &SandboxArgument) -> Judge {
     judge_with(context.search_path().as_deref(), isolation(sandbox))
 }
 
-/// A judge that is made when somebody needs it: looking for an interpreter takes longer than most commands.
+/// A judge that is created on first use, because looking for an interpreter takes longer than most commands.
 pub(crate) fn judge_later(context: &Context, sandbox: &SandboxArgument) -> LazyJudge {
     let (path, isolation) = (context.search_path(), isolation(sandbox));
     Arc::new(LazyLock::new(Box::new(move || judge_with(path.as_deref(), isolation))))
 }
 
-/// Whether verifiers and commands run in rooms.
 pub(crate) fn isolation(sandbox: &SandboxArgument) -> Isolation {
     match sandbox.sandbox {
         SandboxLevel::Namespaces => Isolation::Room,
@@ -219,7 +216,7 @@ fn row(
     }
 }
 
-/// The problem of a verdict that is not what it should be.
+/// The problem of an unexpected verdict.
 pub(crate) fn unexpected(row: &Row) -> Problem {
     let outcome = match (row.verdict.reward, &row.verdict.fault) {
         (Some(reward), _) => format!("earns {reward}, expected {}", row.expected.unwrap_or("a reward")),
@@ -263,7 +260,7 @@ fn verdicts_text(data: &Data) -> String {
     shown
 }
 
-/// The parts of the answer, when the verifier says something of them.
+/// The fields of the answer, if the verifier reports on them.
 pub(crate) fn fields_text(details: &Value) -> Option<String> {
     let details = details.as_object()?;
     let fields = details.get("fields").and_then(Value::as_object).unwrap_or(details);

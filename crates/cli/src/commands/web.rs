@@ -1,4 +1,4 @@
-//! `aec-bench web`: ledger and reports in a browser.
+//! `aec-bench web`: shows the ledger and reports in a browser.
 
 use std::path::Path;
 
@@ -24,18 +24,18 @@ use crate::signals::Signals;
                         aec-bench web\n  \
                         aec-bench web --host 0.0.0.0 --token env:WEB_TOKEN")]
 pub(crate) struct WebArguments {
-    /// Port to listen on; 0 for one that is free
+    /// Port to listen on; 0 for a free one
     #[arg(long, short, value_name = "PORT", default_value_t = 8710)]
     pub(crate) port: u16,
     /// Name or address to listen on; anything but loopback needs --token
     #[arg(long, value_name = "HOST", default_value = "127.0.0.1")]
     pub(crate) host: String,
-    /// What every request must show, as `Authorization: Bearer TOKEN` or once as `?token=TOKEN`; `env:NAME` takes a variable
+    /// Token for every request: `Authorization: Bearer TOKEN`, or once `?token=TOKEN`; `env:NAME` reads a variable
     #[arg(long, value_name = "TOKEN")]
     pub(crate) token: Option<String>,
     #[command(flatten)]
     pub(crate) ledger_root: LedgerRootArgument,
-    /// Directory of raw trial outputs to use instead of the configured one; attempts under way lie there
+    /// Use this directory for raw trial outputs, including attempts under way, instead of the configured one
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) jobs_root: Option<String>,
     #[command(flatten)]
@@ -62,7 +62,7 @@ pub(crate) fn web(context: &Context, arguments: &WebArguments) -> Result<Outcome
     let needs_token = options.token.is_some();
     let runtime = Runtime::new()?;
     let (server, signals) = runtime.block_on(async {
-        // Whoever reads that the server is ready may send a signal at once.
+        // A client may send a signal as soon as it reads that the server is ready.
         let signals = Signals::catch()?;
         let server = Server::bind(options, places(context, &project))
             .await
@@ -72,19 +72,19 @@ pub(crate) fn web(context: &Context, arguments: &WebArguments) -> Result<Outcome
     let url = server.url();
     let data = json!({ "url": url, "needs_token": needs_token });
     let mut outcome = Outcome::new(context.format, &data, || format!("{url}\n"))?
-        .remark("Serving until Ctrl-C. Nothing is changed from there.");
+        .remark("Serving until Ctrl-C. The pages cannot change anything.");
     if needs_token {
-        outcome = outcome.remark("Open the address with ?token= and the token behind it once.");
+        outcome = outcome.remark("The first time, open the address with ?token=TOKEN at its end.");
     }
     Ok(outcome.serve(move || {
         let served = runtime.block_on(serve(server, signals));
-        // What a page still reads is not waited for.
+        // The program does not wait for reads of open pages.
         runtime.shutdown_background();
         served
     }))
 }
 
-/// Serves until a signal comes, then lets answers end unless another one comes.
+/// Serves until a signal arrives, then finishes open requests unless a second signal arrives.
 async fn serve(server: Server, mut signals: Signals) -> Result<(), Failure> {
     let (stop, stopped) = tokio::sync::oneshot::channel();
     let twice = async {
@@ -114,7 +114,7 @@ fn places(context: &Context, project: &Project) -> Places {
     }
 }
 
-/// The token itself, or the variable that has it: what stands on a command line is seen by everybody on the machine.
+/// The token itself, or that of a variable: everybody on the machine can see a command line.
 fn secret(project: &Project, token: &str) -> Result<Secret, Failure> {
     let Some(name) = token.strip_prefix("env:") else { return Ok(Secret::new(token)) };
     let unset = || {
@@ -128,7 +128,7 @@ fn cannot_listen(arguments: &WebArguments, error: BindError) -> Failure {
     match error {
         BindError::Open(address) => Failure::usage(
             Problem::error(format!("`{}` is not on loopback", printable(&arguments.host)))
-                .why(format!("whoever reaches {} would see every prompt, answer and trace", address.ip()))
+                .why(format!("anyone who reaches {} could see every prompt, answer and trace", address.ip()))
                 .fix("leave --host out, or give a --token that every request must show"),
         ),
         BindError::Token(least) => Failure::usage(

@@ -10,10 +10,10 @@ use super::state::{State, Tally};
 use crate::progress::figures::guess;
 use crate::progress::text::cut;
 
-/// Evaluations with a line of their own.
+/// Most evaluations with a separate line.
 const SHOWN: usize = 12;
 
-/// What is shown, line by line.
+/// The lines to show.
 pub(super) fn picture(state: &State, wish: Wish, now: Instant, columns: usize) -> Vec<String> {
     if state.evaluations.is_empty() {
         return Vec::new();
@@ -32,7 +32,7 @@ pub(super) fn picture(state: &State, wish: Wish, now: Instant, columns: usize) -
     }
     match wish {
         Wish::GoOn => {}
-        Wish::Finish => lines.push(cut("Stopping: what runs is finished. Once more to give up.", columns)),
+        Wish::Finish => lines.push(cut("Stopping: finishing rollouts. Once more to cancel them.", columns)),
         Wish::GiveUp => lines.push(cut("Giving up.", columns)),
     }
     lines

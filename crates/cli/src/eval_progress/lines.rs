@@ -10,12 +10,12 @@ use super::state::{State, Tally};
 use crate::progress::figures::{bar, span};
 use crate::progress::text::clean_line;
 
-/// The least time between two lines of progress.
+/// Shortest time between two lines of progress.
 const PACE: Duration = Duration::from_secs(2);
 /// Cells of the bar.
 const CELLS: usize = 20;
 
-/// Decides which lines there are.
+/// Decides which lines to print.
 pub(super) struct Lines {
     is_verbose: bool,
     told: Option<Instant>,
@@ -26,7 +26,7 @@ impl Lines {
         Self { is_verbose, told: None }
     }
 
-    /// The lines for an event that the state has taken in.
+    /// The lines for an event, after the state has been updated.
     pub(super) fn on(&mut self, event: &EvalEvent, state: &State, now: Instant) -> Vec<String> {
         let clean = |text: &str| clean_line(text, &state.redactor);
         match event {
@@ -59,7 +59,7 @@ impl Lines {
     }
 }
 
-/// What an evaluation is about to do.
+/// Lines about an evaluation that is about to begin.
 pub(crate) fn header(started: &EvalStarted) -> Vec<String> {
     let mut lines = vec![
         format!("Loading environment: {} ({})", started.env_id, started.lane),
@@ -77,7 +77,6 @@ pub(crate) fn header(started: &EvalStarted) -> Vec<String> {
     lines
 }
 
-/// How far it is.
 pub(crate) fn progress(state: &State) -> String {
     let (done, all) = state.progress();
     #[expect(clippy::cast_precision_loss, reason = "a share of a bar")]

@@ -1,4 +1,4 @@
-//! What is shown of evaluations while they run.
+//! Shows evaluations while they run.
 
 mod bars;
 mod lines;
@@ -29,17 +29,14 @@ use crate::failure::Failure;
 use crate::progress::events::{self, EventLog};
 use crate::progress::painter::{Display, Mode, Painter, Show};
 
-/// How evaluations are to be shown, by flags or by their file.
+/// How to show evaluations, from flags or their file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shown {
     pub(crate) full_screen: bool,
-    /// Lines instead of a bar.
     pub(crate) plain: bool,
-    /// Every conversation.
     pub(crate) verbose: bool,
 }
 
-/// What is shown of evaluations.
 struct EvalShow {
     state: State,
     lines: Lines,
@@ -87,21 +84,20 @@ impl Show for EvalShow {
 pub(crate) struct EvalProgress {
     painter: Painter<EvalShow>,
     wants_rows: bool,
-    /// Tells a monitor, where one was named.
+    /// Sends heartbeats to a monitor, if one was named.
     pulse: Arc<OnceLock<Pulse>>,
-    /// What was noticed on the way.
     warnings: Arc<Mutex<Vec<Problem>>>,
 }
 
 impl EvalProgress {
-    /// Begins to show evaluations in the way that fits flags and terminal.
+    /// Starts to show evaluations in the mode that fits the flags and the terminal.
     pub(crate) fn new(
         context: &Context,
         shown: Shown,
         events: Option<EventLog>,
         control: Control,
     ) -> Result<Self, Failure> {
-        // Details and plain lines do not go together with a bar that is drawn over.
+        // Details and plain lines would be overwritten by a bar.
         let mode = Mode::of(context, shown.full_screen, shown.plain || shown.verbose);
         let state = State::new(context.redactor(), Instant::now());
         let show = EvalShow { state, lines: Lines::new(shown.verbose), view: View::default() };
@@ -113,12 +109,11 @@ impl EvalProgress {
         })
     }
 
-    /// Whether rows are shown, not only what they add up to.
+    /// Whether rows are shown, not only totals.
     pub(crate) fn wants_rows(&self) -> bool {
         self.wants_rows
     }
 
-    /// What hears of events.
     pub(crate) fn observer(&self) -> Observer {
         let (watcher, pulse) = (self.painter.watcher(), Arc::clone(&self.pulse));
         Arc::new(move |event| {
@@ -129,29 +124,27 @@ impl EvalProgress {
         })
     }
 
-    /// Tells a monitor of every rollout from now on.
+    /// From now on, tells a monitor of every rollout.
     pub(crate) fn beat(&self, pulse: Pulse) {
-        // There is one monitor in a run.
+        // A run has only one monitor.
         self.pulse.set(pulse).ok();
     }
 
-    /// Takes in what there is to say at the end.
+    /// Collects a warning for the end of the run.
     pub(crate) fn warn(&self) -> impl FnOnce(Problem) + Send + 'static {
         let warnings = Arc::clone(&self.warnings);
         move |problem| warnings.lock().unwrap_or_else(PoisonError::into_inner).push(problem)
     }
 
-    /// What was noticed on the way.
     pub(crate) fn warnings(&self) -> Vec<Problem> {
         std::mem::take(&mut *self.warnings.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Takes in what happened.
     pub(crate) fn on(&self, event: &EvalEvent) {
         self.painter.on(event);
     }
 
-    /// Ends the display and gives the terminal back.
+    /// Ends the display and restores the terminal.
     pub(crate) fn finish(&mut self) {
         self.painter.finish();
     }

@@ -1,11 +1,11 @@
-//! A rollout as people read it: what was asked, said, called and returned, what it was worth and how long it took.
+//! A rollout as text: the messages, calls and results, its reward and its timing.
 
 use aec_base::secret::Redactor;
 use serde_json::Value;
 
 use crate::progress::text::clean_line;
 
-/// Characters of a message that are shown.
+/// Most characters shown of a message.
 const SHOWN: usize = 2_000;
 
 pub(crate) fn lines(row: &[u8], environment: &str, redactor: &Redactor) -> Vec<String> {

@@ -17,7 +17,7 @@ use crate::progress::text::{cut, fill};
 
 const CELLS: usize = 20;
 
-/// What is looked at.
+/// Which rollout the user looks at.
 #[derive(Default)]
 pub(super) struct View {
     selected: usize,
@@ -25,7 +25,7 @@ pub(super) struct View {
 }
 
 impl View {
-    /// Does what a key says.
+    /// Handles a key.
     pub(super) fn key(&mut self, key: KeyEvent, state: &State, control: &Control) {
         let most = state.latest.len().saturating_sub(1);
         match key.code {
@@ -79,7 +79,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, state: &State, view: &View, wish: Wish
     frame.render_widget(Paragraph::new(text).wrap(wrap).scroll((view.scroll, 0)), detail);
     let said = match wish {
         Wish::GoOn => "q stop   ↑↓ choose a rollout   space and page keys scroll it",
-        Wish::Finish => "stopping: what runs is finished; q once more to give up",
+        Wish::Finish => "stopping: finishing running rollouts; q once more to cancel them",
         Wish::GiveUp => "giving up",
     };
     frame.render_widget(Paragraph::new(Line::styled(cut(said, columns), Modifier::DIM)), foot);

@@ -1,4 +1,4 @@
-//! What is known of evaluations while they run.
+//! The state of evaluations while they run.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,10 +9,9 @@ use aec_eval::event::{EvalEvent, EvalStarted};
 
 use crate::progress::figures::{cost, span};
 
-/// Rollouts that the full screen can look back at.
+/// Rollouts that the full screen can scroll back to.
 const KEPT: usize = 200;
 
-/// The state of all evaluations of a run.
 pub(crate) struct State {
     pub(crate) evaluations: Vec<Tally>,
     /// The last rollouts, newest first.
@@ -20,14 +19,12 @@ pub(crate) struct State {
     pub(crate) stopping: Option<String>,
     pub(crate) begun: Instant,
     pub(crate) redactor: Redactor,
-    /// Grows with every event, for whoever draws only what is new.
+    /// Grows with every event, so that the screen is redrawn only after changes.
     pub(crate) changes: u64,
 }
 
-/// One evaluation.
 pub(crate) struct Tally {
     pub(crate) started: EvalStarted,
-    /// Rollouts that were finished in this run.
     pub(crate) finished: usize,
     pub(crate) errors: usize,
     pub(crate) retries: usize,
@@ -36,7 +33,7 @@ pub(crate) struct Tally {
     pub(crate) is_over: bool,
 }
 
-/// A rollout that was finished lately.
+/// A rollout that finished recently.
 pub(crate) struct Latest {
     pub(crate) evaluation: usize,
     pub(crate) example_id: i64,
@@ -48,7 +45,7 @@ pub(crate) struct Latest {
 }
 
 impl Tally {
-    /// Rollouts that are done, those of earlier runs included.
+    /// Rollouts that are done, including those of earlier runs.
     pub(crate) fn done(&self) -> usize {
         self.started.done_before + self.finished
     }
@@ -77,7 +74,6 @@ impl State {
         }
     }
 
-    /// Takes in what happened.
     pub(crate) fn apply(&mut self, event: &EvalEvent, now: Instant) {
         self.changes += 1;
         match event {
@@ -134,7 +130,6 @@ impl State {
         }
     }
 
-    /// The name of an evaluation.
     pub(crate) fn name(&self, evaluation: usize) -> &str {
         self.evaluations.get(evaluation).map_or("", |tally| &tally.started.env_id)
     }
@@ -151,7 +146,7 @@ impl State {
         format!("{} elapsed", span(now.saturating_duration_since(self.begun)))
     }
 
-    /// How long it will take, judged by what was done so far.
+    /// How long the rest will take, estimated from the rollouts so far.
     pub(crate) fn left(&self, now: Instant) -> Option<Duration> {
         let finished: usize = self.evaluations.iter().map(|tally| tally.finished).sum();
         let (done, all) = self.progress();

@@ -1,4 +1,4 @@
-//! What evaluations came to, as text.
+//! The results of evaluations, as text.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,6 @@ use aec_eval::results::summary::{Statistic, Summary};
 
 use crate::progress::figures::{cost, grouped};
 
-/// The text of all evaluations of a run.
 pub(crate) fn summary_text(ended: &[Ended]) -> String {
     let mut text = String::new();
     for (at, one) in ended.iter().enumerate() {
@@ -36,7 +35,6 @@ pub(crate) fn summary_text(ended: &[Ended]) -> String {
     text
 }
 
-/// The text of a saved evaluation.
 pub(crate) fn saved_text(metadata: &Metadata, summary: &Summary) -> String {
     let mut text = format!(
         "{} with {}: {} examples, {} rollouts each, {}\n",
@@ -53,7 +51,7 @@ pub(crate) fn saved_text(metadata: &Metadata, summary: &Summary) -> String {
     text
 }
 
-/// Mean and deviation of reward and metrics, then what else is known.
+/// Mean and deviation of reward and metrics, then other results.
 fn results(summary: &Summary) -> String {
     let mut text = String::from("Results:\n");
     match &summary.reward {
@@ -120,7 +118,7 @@ fn results(summary: &Summary) -> String {
     text
 }
 
-/// Two places for what lies between 0 and 1, one for larger numbers.
+/// Two decimals for numbers between 0 and 1, one for larger numbers.
 fn mean_and_deviation(statistic: &Statistic) -> String {
     let places = if statistic.mean.abs() < 1.0 && statistic.deviation < 1.0 { 2 } else { 1 };
     format!("{:.places$} ± {:.places$}", statistic.mean, statistic.deviation)

@@ -1,5 +1,5 @@
-//! Progress on a terminal: a bar, what there is so far, a line for each agent, and whatever seems stuck. Faults and
-//! reasons to stop stay above it.
+//! Progress on a terminal: a bar, results so far, a line for each agent, and trials that seem stuck. Faults and reasons
+//! to stop are printed above it.
 
 use std::time::Instant;
 
@@ -12,24 +12,24 @@ use super::phrases;
 use super::state::State;
 use super::text::{cut, fill, width, wrap};
 
-/// Agents with a line of their own.
+/// Most agents with a separate line.
 const AGENTS: usize = 12;
 
 const CYAN: anstyle::Style = anstyle::AnsiColor::Cyan.on_default();
 
-/// The line that stays above the bar, for an event that the state has taken in.
+/// The line to print above the bar for an event, after the state has been updated.
 pub(super) fn above(event: &RunEvent, state: &State) -> Option<String> {
     match event {
         RunEvent::Started(started) => Some(phrases::start(started)),
         RunEvent::TrialEnded(_) => state.latest().and_then(|ended| phrases::fault(state, ended)),
-        // These two are part of the picture: how many still run changes all the time.
+        // These two are shown below, because the number of running trials in them keeps changing.
         RunEvent::Stopping(StopReason::Asked | StopReason::Insisted) => None,
         RunEvent::Stopping(reason) => Some(phrases::stopping(state, reason)),
         _ => None,
     }
 }
 
-/// What is shown, line by line, at most so many columns wide.
+/// The lines to show, at most `columns` wide.
 pub(super) fn picture(state: &State, wish: Wish, now: Instant, columns: usize) -> Vec<String> {
     if state.started.is_none() {
         return Vec::new();
@@ -38,7 +38,7 @@ pub(super) fn picture(state: &State, wish: Wish, now: Instant, columns: usize) -
     if let Some(left) = phrases::left(state, now) {
         text.push_str(&format!(", {left}"));
     }
-    // A narrow bar is better than none, none is better than text that is cut.
+    // A narrow bar is better than no bar, and no bar is better than cut text.
     let cells = columns.saturating_sub(width(&text) + 1).min(30);
     let mut lines = Vec::new();
     if cells >= 5 {
@@ -70,7 +70,7 @@ fn share(state: &State) -> f64 {
     state.done() as f64 / state.to_run().max(1) as f64
 }
 
-/// Phrases one after another, as many on a line as fit.
+/// Puts as many phrases on each line as fit.
 fn flow(parts: &[String], columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for part in parts {

@@ -1,4 +1,4 @@
-//! `--events`: what happens, as JSON lines for other programs. `docs/progress.md` has their keys.
+//! `--events`: events as JSON lines for other programs. `docs/progress.md` describes their keys.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -18,24 +18,24 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Format;
 
-/// The version of the lines.
+/// The version of the line format.
 const VERSION: u32 = 1;
 
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct EventsArguments {
-    /// Add what happens to this file as JSON lines; `-` is standard output, together with --json
+    /// Append events to this file as JSON lines; `-` is standard output, together with --json
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) events: Option<PathBuf>,
 }
 
-/// Takes events, and writes them on a thread of its own.
+/// Writes events on a separate thread.
 pub(crate) struct EventLog {
     outlet: Mutex<Outlet>,
     redactor: Redactor,
 }
 
 impl EventLog {
-    /// Opens what `--events` names, if it names something.
+    /// Opens the file that `--events` names, if the user passed it.
     pub(crate) fn open(
         context: &Context,
         arguments: &EventsArguments,
@@ -44,7 +44,7 @@ impl EventLog {
         let Some(path) = &arguments.events else { return Ok(None) };
         let outlet = if path.as_os_str() == "-" {
             if context.format != Format::Json {
-                let problem = Problem::error("--events - needs --json: standard output has one form");
+                let problem = Problem::error("--events - needs --json: standard output is text otherwise");
                 return Err(Failure::usage(problem.fix("add --json, or name a file")));
             }
             outlet(io::stdout())
@@ -60,7 +60,7 @@ impl EventLog {
         Ok(Some(log))
     }
 
-    /// Writes an event, with the time if it has none.
+    /// Writes an event, and adds the time if it has none.
     pub(crate) fn write(&self, event: &Value) {
         let mut line = Map::new();
         let fields = event.as_object().into_iter().flatten();
@@ -74,12 +74,12 @@ impl EventLog {
 fn outlet(mut out: impl Write + Send + 'static) -> io::Result<Outlet> {
     let left_out = |lines: usize| json!({ "event": "left_out", "lines": lines }).to_string();
     Outlet::telling(left_out, move |line| {
-        // A reader that went away is not an error of ours, and there is nobody to tell.
+        // A reader that closed the pipe is not an error, and other errors could be reported nowhere.
         let _unused = out.write_all(line.as_bytes()).and_then(|()| out.flush());
     })
 }
 
-/// Something that happened in a run.
+/// The JSON of an event of a run.
 pub(crate) fn of_run(event: &RunEvent) -> Option<Value> {
     Some(match event {
         RunEvent::Started(started) => json!({
@@ -107,12 +107,12 @@ pub(crate) fn of_run(event: &RunEvent) -> Option<Value> {
             "calls": ended.calls, "unsettled_calls": ended.unsettled_calls, "stopped": ended.stopped,
             "head": ended.head, "seconds": ended.duration.as_secs_f64(),
         }),
-        // Trajectories keep what agents do; time goes by without us.
+        // Trajectories already record what agents do, and ticks are no events for other programs.
         RunEvent::Trace(..) | RunEvent::Tick(_) => return None,
     })
 }
 
-/// Something that happened in an evaluation.
+/// The JSON of an event of an evaluation.
 pub(crate) fn of_evaluation(event: &EvalEvent) -> Value {
     match event {
         EvalEvent::Started(started) => {
@@ -153,7 +153,6 @@ fn of_trial(trial: &TrialRef) -> Value {
     })
 }
 
-/// The fields of both.
 fn with(mut first: Value, more: Value) -> Value {
     if let (Value::Object(first), Value::Object(more)) = (&mut first, more) {
         first.extend(more);

@@ -1,16 +1,16 @@
-//! Figures as people read them while a run goes on: short, and never more exact than they are known.
+//! Numbers as text during a run: short, and never more precise than they are known.
 
 use std::time::Duration;
 
 use aec_model::money::MicroDollars;
 
-/// What stands where nothing is known yet.
+/// Shown instead of a value that is not known yet.
 pub(crate) const UNKNOWN: &str = "—";
 
 /// The cost of what has no price.
 pub(crate) const UNPRICED: &str = "unpriced";
 
-/// Money, rounded up: cents, or two figures of less than a cent.
+/// Money, rounded up: cents, or two digits of less than a cent.
 pub(crate) fn money(amount: MicroDollars) -> String {
     money_by(amount, u64::div_ceil)
 }
@@ -24,7 +24,7 @@ pub(crate) fn cost(spent: MicroDollars, unpriced: u64) -> String {
     }
 }
 
-/// Money that may still be spent, rounded down: nobody is promised what is not there.
+/// Money that may still be spent, rounded down so that it promises no more than there is.
 pub(crate) fn money_left(amount: MicroDollars) -> String {
     money_by(amount, |micro, unit| micro / unit)
 }
@@ -41,7 +41,7 @@ fn money_by(amount: MicroDollars, rounded: fn(u64, u64) -> u64) -> String {
     }
 }
 
-/// A length of time in its two largest units.
+/// A duration in its two largest units.
 pub(crate) fn span(time: Duration) -> String {
     let seconds = time.as_secs();
     match seconds {
@@ -54,7 +54,7 @@ pub(crate) fn span(time: Duration) -> String {
     }
 }
 
-/// A guess at a length of time, rounded to what a guess is worth.
+/// An estimated duration, rounded to a plausible precision.
 pub(crate) fn guess(time: Duration) -> String {
     let step = match time.as_secs() {
         0..=9 => 1,
@@ -72,7 +72,7 @@ pub(crate) fn guess(time: Duration) -> String {
     }
 }
 
-/// So many in a second, a minute or an hour.
+/// A rate per second, minute or hour.
 pub(crate) fn rate(per_second: f64) -> String {
     if per_second <= 0.0 {
         "0/s".to_owned()
@@ -97,7 +97,7 @@ pub(crate) fn short(count: u64) -> String {
     }
 }
 
-/// A count with its thousands apart.
+/// A count with separated thousands.
 pub(crate) fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -115,7 +115,7 @@ pub(crate) fn many(count: usize, noun: &str) -> String {
     format!("{} {noun}{}", grouped(count as u64), if count == 1 { "" } else { "s" })
 }
 
-/// A bar of so many cells.
+/// A bar with this many cells.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,

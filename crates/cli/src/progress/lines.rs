@@ -1,5 +1,5 @@
-//! Progress in plain lines, for logs and pipes: the beginning, whatever is not simply scored, now and then a summary,
-//! why it stops, the end.
+//! Progress as plain lines, for logs and pipes: the beginning, trials that are not simply scored, a summary now and
+//! then, why it stops, and the end.
 
 use std::time::{Duration, Instant};
 
@@ -8,13 +8,13 @@ use aec_run::event::RunEvent;
 use super::phrases;
 use super::state::State;
 
-/// Summaries are at least this far apart, unless a tenth of the trials was done in between.
+/// Shortest time between summaries, unless a tenth of the trials ended in between.
 const APART: Duration = Duration::from_secs(10);
 
-/// The same when no trial has ended in between.
+/// Shortest time between summaries if no trial ended in between.
 const IDLE: Duration = Duration::from_mins(1);
 
-/// Decides which lines there are.
+/// Decides which lines to print.
 #[derive(Debug)]
 pub(crate) struct Lines {
     last: Instant,
@@ -27,7 +27,7 @@ impl Lines {
         Self { last: now, done: 0, tenths: 0 }
     }
 
-    /// The lines for an event that the state has taken in.
+    /// The lines for an event, after the state has been updated.
     pub(crate) fn on(&mut self, event: &RunEvent, state: &State, now: Instant) -> Vec<String> {
         let mut lines = Vec::new();
         match event {
@@ -69,7 +69,7 @@ mod tests {
     use super::super::samples::{self, Play};
     use super::*;
 
-    /// The lines of a run with so many trials, one every so many milliseconds.
+    /// The lines of a run with this many trials, one every `apart` milliseconds.
     fn play(trials: usize, apart: u64) -> String {
         let mut play = Play::new();
         let mut lines = Lines::new(play.now);

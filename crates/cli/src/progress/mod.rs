@@ -1,4 +1,4 @@
-//! What commands show while they work: one painter, and what it shows of a run.
+//! What commands show while they work: one painter, and the display of a run.
 
 mod bars;
 pub(crate) mod events;
@@ -33,16 +33,15 @@ use self::state::State;
 pub(crate) use self::summary::{summary_text, tally_table};
 use crate::failure::Failure;
 
-/// What is shown of a run.
+/// The display of a run.
 pub(crate) struct RunShow {
     state: State,
     lines: Lines,
-    /// Where somebody looks on the full screen.
+    /// What the user looks at on the full screen.
     view: View,
 }
 
 impl RunShow {
-    /// Begins to show a run.
     pub(crate) fn begin(
         display: Display,
         color: bool,

@@ -1,4 +1,4 @@
-//! Lines on their way to a terminal. Whoever reads them may be slow or stuck; the run does not wait for them.
+//! Lines on their way to a terminal. The reader may be slow or stuck; the run does not wait for it.
 
 use std::io::{self, Write as _};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -6,35 +6,35 @@ use std::thread::JoinHandle;
 
 use super::figures::many;
 
-/// Lines that may wait.
+/// Most lines that may wait.
 const WAITING: usize = 10_000;
 
-/// Takes lines and prints them on a thread of its own.
+/// Prints lines on a separate thread.
 pub(crate) struct Outlet {
     lines: Option<SyncSender<String>>,
     left_out: usize,
-    /// The line that says how many were left out.
+    /// Makes the line that says how many lines were left out.
     told: fn(usize) -> String,
     printer: Option<JoinHandle<()>>,
 }
 
 impl Outlet {
-    /// Lines go to stderr, with or without colours.
+    /// Prints lines on stderr, with or without colours.
     pub(crate) fn stderr(color: bool) -> io::Result<Self> {
         let choice = if color { anstream::ColorChoice::Auto } else { anstream::ColorChoice::Never };
         Self::new(move |line| {
             let mut stream = anstream::AutoStream::new(io::stderr().lock(), choice);
-            // A reader that went away is not an error of ours, and there is nobody to tell.
+            // A reader that closed the pipe is not an error, and other errors could be reported nowhere.
             let _unused = stream.write_all(line.as_bytes()).and_then(|()| stream.flush());
         })
     }
 
-    /// Lines go to whatever prints them, each with its line break.
+    /// Passes each line, with its line break, to `print`.
     pub(crate) fn new(print: impl FnMut(&str) + Send + 'static) -> io::Result<Self> {
         Self::telling(said, print)
     }
 
-    /// The same, with its own words for lines that are left out.
+    /// Like `new`, with `told` to make the line about lines that were left out.
     pub(crate) fn telling(
         told: fn(usize) -> String,
         print: impl FnMut(&str) + Send + 'static,
@@ -54,7 +54,7 @@ impl Outlet {
         Ok(Self { lines: Some(sender), left_out: 0, told, printer: Some(printer) })
     }
 
-    /// Prints a line, soon. When too many wait it is left out, and that is said later.
+    /// Queues a line for printing. If too many lines wait, it is left out, and a later line says so.
     pub(crate) fn print(&mut self, line: String) {
         let Some(lines) = &self.lines else { return };
         if self.left_out > 0 {
@@ -73,7 +73,7 @@ impl Outlet {
 }
 
 fn said(left_out: usize) -> String {
-    format!("{} left out: nobody read them", many(left_out, "line"))
+    format!("{} left out: the reader was too slow", many(left_out, "line"))
 }
 
 fn print_all(lines: &Receiver<String>, mut print: impl FnMut(&str)) {
@@ -86,7 +86,7 @@ fn print_all(lines: &Receiver<String>, mut print: impl FnMut(&str)) {
 impl Drop for Outlet {
     fn drop(&mut self) {
         if let (Some(lines), left_out @ 1..) = (&self.lines, self.left_out) {
-            // The end may wait for a reader; nothing else is left to do.
+            // At the end, waiting for the reader delays nothing else.
             let _unused = lines.send((self.told)(left_out));
         }
         self.lines = None;
@@ -121,6 +121,6 @@ mod tests {
         }
         drop(allow);
         drop(outlet);
-        assert_eq!(*seen.lock().unwrap(), "1\n2\n3\n6 lines left out: nobody read them\n");
+        assert_eq!(*seen.lock().unwrap(), "1\n2\n3\n6 lines left out: the reader was too slow\n");
     }
 }

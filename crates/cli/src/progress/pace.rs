@@ -1,40 +1,37 @@
-//! How fast a run goes, how long its trials take, and when it may be over.
+//! How fast a run goes, how long its trials take, and when it may end.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// The window over which the present rate is taken, in seconds.
+/// The window for the current rate, in seconds.
 const WINDOW: u64 = 30;
 
-/// A rate over less time than this says little.
+/// A rate over less time than this means little.
 const SHORTEST: Duration = Duration::from_secs(5);
 
-/// Durations that make up the median: the latest ones, since trials of one agent may take longer than another's.
+/// Latest durations in the median. Older ones do not count: trials of one agent may take longer than another's.
 const DURATIONS: usize = 255;
 
-/// Fewer ended attempts than this foretell nothing.
+/// With fewer ended attempts than this there is no estimate.
 const ENOUGH: usize = 5;
 
-/// Ends of trials and their durations. Bounded, however many trials there are.
+/// Ends of trials and their durations, bounded however many trials there are.
 #[derive(Clone, Debug)]
 pub(crate) struct Pace {
     began: Instant,
     ended: u64,
-    /// Ends by whole seconds since the beginning, latest last.
+    /// Ended trials for each whole second since the beginning, latest last.
     seconds: VecDeque<(u64, u32)>,
     durations: VecDeque<Duration>,
 }
 
-/// What is left to do.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Left {
-    /// Trials that have not begun and will.
+    /// Trials that have not begun yet and will.
     pub(crate) queued: usize,
-    /// Trials under way.
     pub(crate) running: usize,
-    /// How long the youngest of them runs.
+    /// How long the youngest running trial has been running.
     pub(crate) youngest: Duration,
-    /// Trials at once.
     pub(crate) concurrency: usize,
 }
 
@@ -43,7 +40,7 @@ impl Pace {
         Self { began, ended: 0, seconds: VecDeque::new(), durations: VecDeque::new() }
     }
 
-    /// A trial is done.
+    /// Records that a trial is done.
     pub(crate) fn done(&mut self, now: Instant) {
         self.ended += 1;
         let second = now.saturating_duration_since(self.began).as_secs();
@@ -56,7 +53,7 @@ impl Pace {
         }
     }
 
-    /// An attempt took so long.
+    /// Records how long an attempt took.
     pub(crate) fn took(&mut self, duration: Duration) {
         if self.durations.len() == DURATIONS {
             self.durations.pop_front();
@@ -71,21 +68,21 @@ impl Pace {
         sorted.get(sorted.len() / 2).copied()
     }
 
-    /// Trials a second since the beginning.
+    /// Trials per second since the beginning.
     pub(crate) fn overall(&self, now: Instant) -> Option<f64> {
         let time = now.saturating_duration_since(self.began).as_secs_f64();
         #[expect(clippy::cast_precision_loss, reason = "a rate with three figures")]
         (self.ended > 0 && time > 0.0).then(|| self.ended as f64 / time)
     }
 
-    /// Trials a second over the last half minute, or since the beginning as long as that is all there is.
+    /// Trials per second over the last half minute, or since the beginning if that is less.
     pub(crate) fn present(&self, now: Instant) -> Option<f64> {
         let time = now.saturating_duration_since(self.began);
         if time < SHORTEST {
             return self.overall(now);
         }
         let second = time.as_secs();
-        // The second that has just begun is left out; it would always look slow.
+        // The current second is left out, because it has only just begun.
         let from = second.saturating_sub(WINDOW);
         let inside = self.seconds.iter().filter(|(at, _)| (from..second).contains(at));
         let count: u64 = inside.map(|(_, count)| u64::from(*count)).sum();
@@ -93,15 +90,15 @@ impl Pace {
         (self.ended > 0).then(|| count as f64 / (second - from) as f64)
     }
 
-    /// How long the rest may take; nothing as long as too little is known. Two guesses are made, from durations and
-    /// from the rate so far, and the longer one counts: a queue at the provider shows in the rate alone.
+    /// How long the rest may take, or `None` if too little is known. The longer of two estimates counts, one from
+    /// durations and one from the rate so far: a queue at the provider shows in the rate alone.
     pub(crate) fn left(&self, left: Left, now: Instant) -> Option<Duration> {
         if self.durations.len() < ENOUGH {
             return None;
         }
         let median = self.median()?;
         if left.queued == 0 {
-            // Trials that take longer than usual give no hint when they end.
+            // There is no telling when trials end that take longer than usual.
             return Some(median.saturating_sub(left.youngest))
                 .filter(|rest| left.running > 0 && !rest.is_zero());
         }
@@ -122,7 +119,7 @@ mod tests {
         Duration::from_secs(n)
     }
 
-    /// One trial a second for so long, each of which took 4 seconds.
+    /// One trial per second for this long; each took 4 seconds.
     fn steady(began: Instant, ends: u64) -> Pace {
         let mut pace = Pace::new(began);
         for second in 0..ends {
@@ -178,9 +175,9 @@ mod tests {
         let now = began + seconds(100);
         let left = |concurrency| Left { queued: 96, running: 4, youngest: Duration::ZERO, concurrency };
         assert_eq!(pace.left(left(4), now), Some(seconds(100)));
-        // Twice as many at once than the rate bears out: the rate counts.
+        // More trials run at once than the rate confirms: the rate counts.
         assert_eq!(pace.left(left(8), now), Some(seconds(100)));
-        // Fewer at once than before: the durations count.
+        // Fewer trials run at once than before: the durations count.
         assert_eq!(pace.left(left(1), now), Some(seconds(400)));
     }
 

@@ -1,5 +1,5 @@
-//! The one painter: lines, bars or the full screen of whatever goes on. It draws on a thread of its own, so that a slow
-//! terminal holds up nothing else.
+//! The one painter: shows progress as lines, as bars or on the full screen. It draws on a separate thread, so that a
+//! slow terminal delays nothing else.
 
 use std::io::IsTerminal as _;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,27 +25,24 @@ use crate::output::Format;
 /// How often bars are drawn.
 const BAR: Duration = Duration::from_millis(100);
 
-/// The least time between two frames of the full screen.
+/// Shortest time between two frames of the full screen.
 const FRAME: Duration = Duration::from_millis(66);
 
-/// Clocks on the full screen go on even when nothing happens.
+/// Longest time between two frames: clocks on the full screen advance even if nothing happens.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// How a command tells what it does.
+/// How a command shows its progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// Not at all.
     Quiet,
     /// Lines, for logs and pipes.
     Lines,
-    /// Bars on a terminal.
     Bars,
-    /// The full screen.
     Screen,
 }
 
 impl Mode {
-    /// The mode for flags and terminal.
+    /// The mode that fits the flags and the terminal.
     pub(crate) fn of(context: &Context, full_screen: bool, plain: bool) -> Self {
         let terminal = context.is_terminal() && !plain && context.format != Format::Json;
         Self::choose(context.quiet, full_screen, terminal)
@@ -64,7 +61,7 @@ impl Mode {
     }
 }
 
-/// How a command tells what it does, to people and to other programs.
+/// How a command shows its progress to people and to other programs.
 pub(crate) struct Display {
     pub(crate) mode: Mode,
     pub(crate) events: Option<EventLog>,
@@ -76,31 +73,30 @@ impl Display {
     }
 }
 
-/// What is shown of something that goes on.
+/// Something whose progress can be shown.
 pub(crate) trait Show: Send + 'static {
     type Event<'a>;
 
-    /// What happened, for other programs.
+    /// The JSON of an event, for other programs.
     fn record(event: &Self::Event<'_>) -> Option<Value>;
 
-    /// Takes in what happened, and returns the lines that are printed about it: for a log, or above bars.
+    /// Updates the state with an event, and returns the lines to print about it: in a log, or above bars.
     fn on(&mut self, event: Self::Event<'_>, mode: Mode, now: Instant) -> Vec<String>;
 
-    /// What stands at the bottom of a terminal, line by line, at most so many columns wide.
+    /// The lines at the bottom of a terminal, at most `columns` wide.
     fn picture(&self, wish: Wish, now: Instant, columns: usize) -> Vec<String>;
 
-    /// The line of the picture that stays when bars end.
+    /// The line of the picture that stays when the bars end.
     fn remains(&self, _now: Instant, _columns: usize) -> Option<String> {
         None
     }
 
-    /// Draws a frame of the full screen.
     fn draw(&mut self, _frame: &mut Frame<'_>, _wish: Wish, _now: Instant) {}
 
-    /// Does what a key says.
+    /// Handles a key.
     fn key(&mut self, _key: KeyEvent, _control: &Control, _now: Instant) {}
 
-    /// Grows with everything that changes a frame.
+    /// Grows with every change that a frame shows.
     fn changes(&self) -> u64 {
         0
     }
@@ -112,7 +108,7 @@ pub(crate) struct Painter<S: Show> {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Hears what happens, from any thread.
+/// Receives events from any thread.
 pub(crate) struct Watcher<S>(Arc<Shared<S>>);
 
 impl<S> Clone for Watcher<S> {
@@ -124,9 +120,9 @@ impl<S> Clone for Watcher<S> {
 struct Shared<S> {
     mode: Mode,
     show: Mutex<S>,
-    /// Prints lines, where there are any.
+    /// Prints lines, in modes that have them.
     outlet: Mutex<Option<Outlet>>,
-    /// Tells other programs, where that is asked for.
+    /// Writes events for other programs, if the user asked for them.
     events: Mutex<Option<EventLog>>,
     over: AtomicBool,
 }
@@ -146,7 +142,7 @@ impl<S> Shared<S> {
 }
 
 impl<S: Show> Watcher<S> {
-    /// Takes in what happened.
+    /// Updates the display with an event.
     pub(crate) fn on(&self, event: S::Event<'_>) {
         if let Some(events) = &*self.0.events()
             && let Some(record) = S::record(&event)
@@ -157,7 +153,7 @@ impl<S: Show> Watcher<S> {
             return;
         }
         let mut show = self.0.show();
-        // Lines are handed over before anything else can happen, so that they keep their order.
+        // Lines are passed on while the state is locked, so that they keep their order.
         let lines = show.on(event, self.0.mode, Instant::now());
         if let Some(outlet) = &mut *self.0.outlet() {
             for line in lines {
@@ -168,7 +164,7 @@ impl<S: Show> Watcher<S> {
 }
 
 impl<S: Show> Painter<S> {
-    /// Begins. The full screen needs a terminal.
+    /// Starts the display. The full screen needs a terminal.
     pub(crate) fn new(display: Display, show: S, color: bool, control: Control) -> Result<Self, Failure> {
         let Display { mode, events } = display;
         let (show, over) = (Mutex::new(show), AtomicBool::new(false));
@@ -211,14 +207,14 @@ impl<S: Show> Painter<S> {
         self.watcher.on(event);
     }
 
-    /// Ends: all lines are printed and the terminal is restored when this returns.
+    /// Ends the display: all lines are printed and the terminal is restored when this returns.
     pub(crate) fn finish(&mut self) {
         drop(self.watcher.0.outlet().take());
         drop(self.watcher.0.events().take());
         self.watcher.0.over.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // The thread restores the terminal on its way out, also when it panics.
+            // The thread restores the terminal when it ends, also after a panic.
             let _unused = thread.join();
         }
     }
@@ -230,14 +226,14 @@ impl<S: Show> Drop for Painter<S> {
     }
 }
 
-/// Whether bars and the full screen have colours: they do not go through a stream that knows about `NO_COLOR`.
+/// Whether bars and the full screen use colours: they do not go through a stream that handles `NO_COLOR`.
 pub(crate) fn draws_color(color: bool) -> bool {
     color && anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never
 }
 
 fn open_terminal() -> Result<Terminal, Failure> {
     if !std::io::stderr().is_terminal() {
-        let problem = Problem::error("--tui needs a terminal, and stderr is none");
+        let problem = Problem::error("--tui needs a terminal, and stderr is not one");
         return Err(Failure::usage(problem.fix("leave out --tui: progress is then printed in lines")));
     }
     Terminal::open().map_err(|error| {
@@ -250,7 +246,7 @@ fn paint_bars<S: Show>(shared: &Shared<S>, bar: &ProgressBar, color: bool, contr
     let plain = |text: String| if color { text } else { anstream::adapter::strip_str(&text).to_string() };
     loop {
         let over = shared.over.load(Ordering::Acquire);
-        // The last column stays free: some terminals go on to the next line when it is used.
+        // The last column stays free: some terminals move to the next line when it is used.
         let columns = window_size().map_or(80, |size| usize::from(size.columns)).max(2) - 1;
         if over {
             if let Some(line) = shared.show().remains(Instant::now(), columns) {
@@ -272,7 +268,7 @@ fn paint_screen<S: Show>(shared: &Shared<S>, mut terminal: Terminal, control: &C
     let mut changes = 0;
     let mut pressed = false;
     while !shared.over.load(Ordering::Acquire) {
-        // A key that came too early for a frame is shown with the next one.
+        // The effect of a key that arrived between two frames is shown with the next one.
         match keys(shared, control, drawn) {
             Ok(now) => pressed |= now,
             Err(_) => return,
@@ -295,7 +291,7 @@ fn paint_screen<S: Show>(shared: &Shared<S>, mut terminal: Terminal, control: &C
     }
 }
 
-/// Waits for keys until the next frame is due, and does what they say.
+/// Waits for keys until the next frame is due, and handles them.
 fn keys<S: Show>(shared: &Shared<S>, control: &Control, drawn: Option<Instant>) -> std::io::Result<bool> {
     let wait = match drawn.map(|at| FRAME.saturating_sub(at.elapsed())) {
         None => Duration::ZERO,

@@ -1,4 +1,4 @@
-//! What is said of a run while it goes on. Lines, bars and the full screen use the same words.
+//! Phrases about a run while it goes on. Lines, bars and the full screen share them.
 
 use std::time::Instant;
 
@@ -22,7 +22,7 @@ pub(crate) fn reward(tally: &AgentTally) -> String {
     }
 }
 
-/// `3 infra faults`, for every outcome that is not simply scored.
+/// `3 infra faults`, for every outcome other than scored.
 pub(crate) fn unscored(state: &State) -> Vec<String> {
     let mut parts: Vec<String> = state
         .unscored()
@@ -56,7 +56,7 @@ pub(crate) fn pace(state: &State, now: Instant) -> String {
     state.rate(now).map_or_else(|| format!("{UNKNOWN}/s"), rate)
 }
 
-/// `about 30 s left`, as long as anything is.
+/// `about 30 s left`, while trials are left.
 pub(crate) fn left(state: &State, now: Instant) -> Option<String> {
     if state.ended.is_some() || state.done() >= state.to_run() && state.running().len() == 0 {
         return None;
@@ -65,7 +65,7 @@ pub(crate) fn left(state: &State, now: Instant) -> Option<String> {
     Some(guess.map_or_else(|| format!("{UNKNOWN} left"), |time| format!("about {time} left")))
 }
 
-/// All of it in one line.
+/// All phrases on one line.
 pub(crate) fn so_far(state: &State, now: Instant) -> String {
     let mut parts = vec![trials(state), reward(&state.all)];
     parts.extend(unscored(state));
@@ -84,7 +84,7 @@ pub(crate) fn attempt(state: &State, trial: &TrialRef) -> String {
     text
 }
 
-/// An attempt that was not simply scored, with what went wrong.
+/// An attempt that was not simply scored, and what went wrong.
 pub(crate) fn fault(state: &State, ended: &Ended) -> Option<String> {
     if matches!(ended.outcome, Outcome::Scored | Outcome::Unverified) && ended.message.is_none() {
         return None;
@@ -99,7 +99,6 @@ pub(crate) fn fault(state: &State, ended: &Ended) -> Option<String> {
     Some(text)
 }
 
-/// What is about to be done.
 pub(crate) fn start(started: &RunStarted) -> String {
     let mut text = format!(
         "run {}: {} planned, {} done before, {} to run, {} at once",
@@ -134,7 +133,7 @@ pub(crate) fn stop_reason(reason: &StopReason) -> String {
     }
 }
 
-/// Why no further trial is started, and what becomes of those that run.
+/// Why no further trial is started, and what happens to running ones.
 pub(crate) fn stopping(state: &State, reason: &StopReason) -> String {
     let running = many(state.running().len(), "running trial");
     match reason {
@@ -144,7 +143,6 @@ pub(crate) fn stopping(state: &State, reason: &StopReason) -> String {
     }
 }
 
-/// How the run ended, in one line.
 pub(crate) fn end(state: &State) -> Option<String> {
     let ended = state.ended.as_ref()?;
     let word = if ended.stopped.is_some() { "stopped" } else { "done" };
@@ -164,7 +162,7 @@ pub(crate) fn end(state: &State) -> Option<String> {
     Some(parts.join(", "))
 }
 
-/// Attempts that nothing is heard of, the quietest first.
+/// Attempts that have sent no event for long, the quietest first.
 pub(crate) fn stuck(state: &State, now: Instant) -> Option<String> {
     const NAMED: usize = 3;
     let stuck = state.stuck(now);

@@ -1,4 +1,4 @@
-//! Events of runs that never were, for tests.
+//! Invented events of runs, for tests.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use aec_run::tally::AgentTally;
 
 use super::state::State;
 
-/// A state and a clock that stands still unless told.
+/// A state, with a clock that moves only when a test moves it.
 pub(crate) struct Play {
     pub(crate) state: State,
     pub(crate) now: Instant,
@@ -39,7 +39,6 @@ impl Play {
         self.now.duration_since(self.began).as_secs_f64()
     }
 
-    /// A trial from beginning to end.
     pub(crate) fn trial(&mut self, number: usize, outcome: Outcome, fault: Option<&str>) {
         let trial = trial(number, 1);
         self.apply(&RunEvent::TrialStarted(Arc::clone(&trial)));

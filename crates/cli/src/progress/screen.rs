@@ -1,4 +1,4 @@
-//! The full screen: trials as they run, and what the selected one does.
+//! The full screen: trials while they run, and the trace of the selected one.
 
 mod detail;
 mod draw;

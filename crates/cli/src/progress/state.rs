@@ -1,5 +1,5 @@
-//! A run as its events tell it. Nothing here prints or asks for the time; memory grows with the trials that run, not
-//! with those that were run.
+//! The state of a run, built from its events. Nothing here prints or reads the clock. Memory grows with the number of
+//! running trials, not with the number of ended ones.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -18,22 +18,20 @@ use super::pace::{Left, Pace};
 use super::text::{clean_line, clip};
 use super::trace::{Entry, Trace};
 
-/// Ended attempts kept for the list, and as many with a fault.
+/// Ended attempts kept for the list, and as many again with a fault.
 const RECENT: usize = 200;
 
-/// Traces kept of ended attempts.
 const ENDED_TRACES: usize = 16;
 
-/// Text kept of a fault.
+/// Most text kept of a fault.
 const MESSAGE: usize = 1_000;
 
-/// A trial without an event for less than this is never stuck.
+/// A trial that sent an event more recently than this is never stuck.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// The same as long as no trial has ended, so that nothing is known of how long they take.
+/// The same before any trial has ended, when it is unknown how long trials take.
 const FIRST_PATIENCE: Duration = Duration::from_mins(5);
 
-/// One attempt at a trial.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     pub(crate) trial: Name,
@@ -46,18 +44,16 @@ impl Key {
     }
 }
 
-/// An attempt under way.
 #[derive(Clone, Debug)]
 pub(crate) struct Running {
     pub(crate) trial: Arc<TrialRef>,
     pub(crate) stage: Stage,
     pub(crate) began: Instant,
-    /// When it was last heard of.
+    /// When it sent its last event.
     pub(crate) heard: Instant,
     pub(crate) trace: Trace,
 }
 
-/// An attempt that is recorded.
 #[derive(Clone, Debug)]
 pub(crate) struct Ended {
     pub(crate) trial: Arc<TrialRef>,
@@ -70,7 +66,6 @@ pub(crate) struct Ended {
     pub(crate) message: Option<String>,
 }
 
-/// A line of the list of attempts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Row<'a> {
     Running(&'a Running),
@@ -86,22 +81,19 @@ impl<'a> Row<'a> {
     }
 }
 
-/// The run so far.
 pub(crate) struct State {
     redactor: Redactor,
-    /// What is to be done; absent before the beginning.
+    /// What the run is about to do; absent before the beginning.
     pub(crate) started: Option<RunStarted>,
-    /// When it began.
     pub(crate) began: Instant,
     /// Trials of this session by agent, in the order of the plan.
     pub(crate) agents: Vec<AgentTally>,
-    /// All trials of this session.
     pub(crate) all: AgentTally,
     /// Attempts that another attempt follows.
     pub(crate) retried: usize,
-    /// Attempts of which nobody knows the price.
+    /// Attempts without a known price.
     pub(crate) unpriced: u64,
-    /// Why no further trial is started: the latest reason.
+    /// The latest reason why no further trial is started.
     pub(crate) stopping: Option<StopReason>,
     pub(crate) ended: Option<Box<RunEnded>>,
     pub(crate) tick: Tick,
@@ -139,7 +131,6 @@ impl State {
         }
     }
 
-    /// Takes in what happened.
     pub(crate) fn apply(&mut self, event: &RunEvent, now: Instant) {
         self.changes += 1;
         match event {
@@ -169,7 +160,7 @@ impl State {
         }
     }
 
-    /// The attempt under way. A later attempt takes the place of an earlier one.
+    /// The running attempt of an event. A later attempt replaces an earlier one.
     fn heard_of(&mut self, trial: &Arc<TrialRef>, now: Instant) -> &mut Running {
         let new = || Running {
             trial: Arc::clone(trial),
@@ -230,7 +221,7 @@ impl State {
         push_bounded(&mut self.recent, row);
     }
 
-    /// A fault in one line, safe to show: on whose side, of which kind, and what happened.
+    /// A fault in one line, safe to show: whose fault, which kind, and what happened.
     fn fault_text(&self, fault: &Fault) -> String {
         let side = serde_json::to_value(fault.boundary).ok();
         let side = side.as_ref().and_then(serde_json::Value::as_str).unwrap_or("unknown").to_owned();
@@ -243,22 +234,20 @@ impl State {
         clean_line(text, &self.redactor)
     }
 
-    /// Goes up with every event.
+    /// Grows with every event.
     pub(crate) fn changes(&self) -> u64 {
         self.changes
     }
 
-    /// Trials of this session that are done.
     pub(crate) fn done(&self) -> usize {
         self.all.executed
     }
 
-    /// Trials of this session, done or not.
     pub(crate) fn to_run(&self) -> usize {
         self.started.as_ref().map_or(0, |started| started.to_run).max(self.all.executed)
     }
 
-    /// Trials by what became of them, those that were scored left out.
+    /// Trials by outcome, without scored ones.
     pub(crate) fn unscored(&self) -> impl Iterator<Item = (Outcome, usize)> {
         let outcomes: &BTreeMap<Outcome, usize> = &self.all.outcomes;
         outcomes
@@ -267,7 +256,7 @@ impl State {
             .filter(|(outcome, _)| *outcome != Outcome::Scored)
     }
 
-    /// Attempts under way, in the order in which they began.
+    /// Running attempts, in the order in which they began.
     pub(crate) fn running(&self) -> impl ExactSizeIterator<Item = &Running> {
         self.running.values()
     }
@@ -277,7 +266,7 @@ impl State {
         self.recent.back().map(|ended| &**ended)
     }
 
-    /// Attempts as listed: those that run, then those that ended, latest first; or faults alone.
+    /// Attempts as listed: running ones, then ended ones, latest first; or only those with faults.
     pub(crate) fn rows(&self, faults_only: bool) -> Vec<Row<'_>> {
         if faults_only {
             return self.faults.iter().rev().map(|ended| Row::Ended(ended)).collect();
@@ -286,14 +275,14 @@ impl State {
         running.chain(self.recent.iter().rev().map(|ended| Row::Ended(ended))).collect()
     }
 
-    /// What an attempt did lately, if that is still known.
+    /// The latest events of an attempt, if they are still kept.
     pub(crate) fn trace(&self, key: &Key) -> Option<&Trace> {
         let running = self.running.get(&key.trial).filter(|running| running.trial.attempt == key.attempt);
         let ended = || self.traces.iter().rev().find(|(kept, _)| kept == key).map(|(_, trace)| trace);
         running.map(|running| &running.trace).or_else(ended)
     }
 
-    /// Attempts that have not been heard of for much longer than trials take, the quietest first.
+    /// Attempts that have sent no event for much longer than trials take, the quietest first.
     pub(crate) fn stuck(&self, now: Instant) -> Vec<&Running> {
         let patience =
             self.pace.median().map_or(FIRST_PATIENCE, |median| PATIENCE.max(median.saturating_mul(5)));
@@ -303,27 +292,25 @@ impl State {
         stuck
     }
 
-    /// Money spent, as far as prices are known.
+    /// Money spent on calls with a known price.
     pub(crate) fn spent(&self) -> MicroDollars {
         self.tick.spent.max(self.cost)
     }
 
-    /// Tokens taken.
     pub(crate) fn tokens(&self) -> u64 {
         self.tick.tokens.max(self.tokens)
     }
 
-    /// Trials a second lately.
+    /// Trials per second at present.
     pub(crate) fn rate(&self, now: Instant) -> Option<f64> {
         self.pace.present(now)
     }
 
-    /// Trials a second since the beginning.
     pub(crate) fn overall_rate(&self, now: Instant) -> Option<f64> {
         self.pace.overall(now)
     }
 
-    /// How long the rest may take; nothing as long as too little is known.
+    /// How long the rest may take, or `None` if too little is known.
     pub(crate) fn left(&self, now: Instant) -> Option<Duration> {
         let running = self.running.len();
         let queued = match self.stopping {

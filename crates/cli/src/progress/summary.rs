@@ -1,4 +1,4 @@
-//! What a run has come to: planned against executed, agent by agent, and what it took.
+//! The result of a run: planned against executed trials for each agent, and what the run took.
 
 use aec_base::text::printable;
 use aec_judge::verdict::Outcome;
@@ -9,7 +9,6 @@ use super::figures::{UNKNOWN, grouped, many, money, span};
 use super::phrases::stop_reason;
 use crate::table::Table;
 
-/// The outcome of a run for people.
 pub(crate) fn summary_text(ended: &RunEnded) -> String {
     let mut text = tally_table(&ended.agents, &ended.all);
     text.push('\n');
@@ -34,7 +33,7 @@ pub(crate) fn summary_text(ended: &RunEnded) -> String {
         text.push_str(&format!("stopped: {}\n", printable(&stop_reason(reason)).replace('\n', " ")));
     }
     if missing(&ended.all) + not_final(&ended.all) > 0 {
-        // The cap is kept, so that going on within it would end at once.
+        // The cap still applies, so a session within it would end at once.
         let more = match ended.stopped {
             Some(StopReason::Budget(_)) => " --max-cost DOLLARS (more than the cap that is used up)",
             _ => "",
@@ -44,7 +43,7 @@ pub(crate) fn summary_text(ended: &RunEnded) -> String {
     text
 }
 
-/// Planned against executed, a line for each agent and one for all of them.
+/// Planned against executed trials, with a line for each agent and one for all of them.
 pub(crate) fn tally_table(agents: &[AgentTally], all: &AgentTally) -> String {
     let mut header = vec!["agent", "planned", "executed"];
     header.extend(Outcome::ALL.map(Outcome::name));
@@ -74,7 +73,7 @@ fn missing(tally: &AgentTally) -> usize {
     tally.planned.saturating_sub(tally.executed + cancelled)
 }
 
-/// Trials whose latest attempt was not the agent's to decide.
+/// Trials whose latest attempt says nothing about the agent.
 fn not_final(tally: &AgentTally) -> usize {
     tally.outcomes.iter().filter(|(outcome, _)| !outcome.is_final()).map(|(_, count)| count).sum()
 }

@@ -1,5 +1,5 @@
-//! The terminal while it shows a full screen, and how it becomes an ordinary one again: at the end, when this is
-//! dropped, and before a panic is told.
+//! The terminal while it shows a full screen, and how it is restored: at the end, when this is dropped, and before a
+//! panic is reported.
 
 use std::io::{self, BufWriter, Stderr, stderr};
 use std::panic::PanicHookInfo;
@@ -26,7 +26,7 @@ pub(crate) struct Terminal {
     hook: Arc<Hook>,
 }
 
-/// Whether the terminal is taken. Whoever gives it back first wins.
+/// Whether the full screen is active. Only the first caller of `give_back` restores the terminal.
 #[derive(Default)]
 struct Taken(AtomicBool);
 
@@ -39,9 +39,9 @@ impl Taken {
 
     fn give_back(&self) {
         if self.0.swap(false, Ordering::AcqRel) {
-            // Nothing can be done about a terminal that is gone.
+            // If the terminal is gone, nothing can be done about it.
             let _unused = disable_raw_mode();
-            // An empty screen is left behind: after a change of size some terminals keep lines of it.
+            // The screen is cleared first: after a resize some terminals keep lines of it.
             let _unused = execute!(stderr(), Clear(ClearType::All), MoveTo(0, 0), LeaveAlternateScreen, Show);
         }
     }
@@ -71,8 +71,8 @@ impl Terminal {
         }
     }
 
-    /// Draws a frame. A panic elsewhere gives the terminal back; if the run goes on all the same, since one trial is
-    /// not all of it, the terminal is taken again.
+    /// Draws a frame. A panic in another thread restores the terminal; if the run continues, because the panic ended
+    /// only one trial, the full screen is entered again.
     pub(crate) fn draw(&mut self, content: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
         if !self.taken.0.load(Ordering::Acquire) {
             self.taken.take()?;
@@ -87,7 +87,7 @@ impl Terminal {
 impl Drop for Terminal {
     fn drop(&mut self) {
         self.taken.give_back();
-        // While a panic goes on, hooks cannot be changed; ours does nothing more.
+        // Hooks cannot be changed during a panic; by then ours does nothing more.
         if !std::thread::panicking() {
             let hook = Arc::clone(&self.hook);
             std::panic::set_hook(Box::new(move |panic| hook(panic)));

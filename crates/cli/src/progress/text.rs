@@ -1,17 +1,17 @@
-//! Foreign text as one cell after another: what a terminal would draw in its own way is taken out, lines are cut and
-//! wrapped by the width that they take.
+//! Makes foreign text safe for a terminal: removes what a terminal would interpret, and cuts and wraps lines by the
+//! width that they take.
 
 use aec_base::secret::Redactor;
 use aec_base::text::printable;
 use unicode_width::UnicodeWidthChar as _;
 
-/// More marks than this on one letter are a drawing, not a letter.
+/// A letter with more combining marks than this is not a letter but a drawing.
 const MARKS: usize = 3;
 
-/// Text that may be shown: secrets scrubbed, nothing in it moves the cursor, and its characters have the widths that
-/// they say. Line breaks stay.
+/// Text that is safe to show: secrets are removed, nothing in it moves the cursor, and every character has its nominal
+/// width. Line breaks stay.
 pub(crate) fn clean(text: &str, redactor: &Redactor) -> String {
-    // Scrubbed first: afterwards a secret might not look like itself.
+    // Secrets are removed first: after the other changes a secret might not be recognised.
     let scrubbed = redactor.scrub(text.to_owned());
     let text = scrubbed.replace("\r\n", "\n");
     let text = printable(&text);
@@ -21,7 +21,7 @@ pub(crate) fn clean(text: &str, redactor: &Redactor) -> String {
         match c {
             '\n' => safe.push('\n'),
             '\t' => safe.push_str("    "),
-            // Joiners and selectors make one picture of several characters; terminals disagree on its width.
+            // Joiners and selectors combine several characters; terminals disagree on the width of the result.
             '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}' => continue,
             _ if is_hidden(c) => safe.push_str(&format!("\\u{{{:x}}}", u32::from(c))),
             _ if c.width() == Some(0) => {
@@ -38,12 +38,12 @@ pub(crate) fn clean(text: &str, redactor: &Redactor) -> String {
     safe
 }
 
-/// The same on one line.
+/// Like `clean`, on one line.
 pub(crate) fn clean_line(text: &str, redactor: &Redactor) -> String {
     clean(text, redactor).replace('\n', " ").trim_end().to_owned()
 }
 
-/// Characters that show nothing and are no marks of a letter.
+/// Invisible characters other than combining marks.
 fn is_hidden(c: char) -> bool {
     matches!(
         c,
@@ -57,12 +57,12 @@ fn width_of(c: char) -> usize {
     c.width().unwrap_or(0)
 }
 
-/// How many cells a text takes.
+/// The number of cells that a text takes.
 pub(crate) fn width(text: &str) -> usize {
     text.chars().map(width_of).sum()
 }
 
-/// A line that takes at most so many cells; what does not fit is an ellipsis.
+/// A line that takes at most `most` cells; an ellipsis replaces what does not fit.
 pub(crate) fn cut(text: &str, most: usize) -> String {
     if width(text) <= most {
         return text.to_owned();
@@ -81,7 +81,7 @@ pub(crate) fn cut(text: &str, most: usize) -> String {
     short
 }
 
-/// The same with the ellipsis in front, for paths, whose ends differ.
+/// Like `cut`, with the ellipsis in front, for paths, whose ends differ.
 pub(crate) fn cut_front(text: &str, most: usize) -> String {
     if width(text) <= most {
         return text.to_owned();
@@ -104,7 +104,7 @@ pub(crate) fn fill(text: &str, cells: usize) -> String {
     text
 }
 
-/// The beginning of a text, at most so many bytes long.
+/// The beginning of a text, at most `bytes` bytes long.
 pub(crate) fn clip(text: &str, bytes: usize) -> String {
     if text.len() <= bytes {
         return text.to_owned();
@@ -112,7 +112,7 @@ pub(crate) fn clip(text: &str, bytes: usize) -> String {
     format!("{}…", &text[..text.floor_char_boundary(bytes)])
 }
 
-/// Lines that take at most so many cells. Words stay whole where they can.
+/// Lines that take at most `most` cells. Words stay whole if they fit.
 pub(crate) fn wrap(text: &str, most: usize) -> Vec<String> {
     let most = most.max(1);
     let mut lines = Vec::new();

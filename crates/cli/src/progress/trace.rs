@@ -1,4 +1,4 @@
-//! What a trial has done lately, as text that can be shown. Kept short: an agent may print without end.
+//! The latest events of a trial, as text that is safe to show. Bounded, because an agent may print without end.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,33 +11,28 @@ use aec_model::message::Usage;
 use super::figures::{grouped, money, span};
 use super::text::{clean, clean_line, clip};
 
-/// Events kept of one trial.
+/// Most events kept of one trial.
 const EVENTS: usize = 200;
 
-/// Text kept of one event.
+/// Most text kept of one event.
 const TEXT: usize = 4 * 1024;
 
-/// A head is one line of a screen or two.
+/// Most text of a head, which takes one or two lines on a screen.
 const HEAD: usize = 400;
 
-/// Text kept of all trials together, shared among those that run.
+/// Most text kept of all trials together, shared among running ones.
 const ALL_TEXT: usize = 32 * 1024 * 1024;
 
-/// One event as shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// Which turn.
     pub(crate) step: u32,
-    /// What kind, in one word.
     pub(crate) kind: &'static str,
-    /// One line.
     pub(crate) head: String,
-    /// Further lines.
     pub(crate) body: String,
 }
 
 impl Entry {
-    /// What an event says. Secrets are scrubbed before anything is cut.
+    /// An event as shown. Secrets are removed before anything is cut.
     pub(crate) fn of(event: &Event, redactor: &Redactor) -> Self {
         let content = event.content.as_deref().unwrap_or_default();
         let (kind, head, body) = match event.role {
@@ -152,7 +147,6 @@ fn call(call: &CallEvent) -> String {
     }
 }
 
-/// The latest events of one trial.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Trace {
     entries: VecDeque<Entry>,
@@ -161,7 +155,7 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    /// Adds an event; `running` trials share the room.
+    /// Adds an event. All `running` trials share the space for text.
     pub(crate) fn push(&mut self, entry: Entry, running: usize) {
         self.size += entry.size();
         self.entries.push_back(entry);
@@ -173,12 +167,11 @@ impl Trace {
         }
     }
 
-    /// What is kept, oldest first.
     pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.entries.iter()
     }
 
-    /// How many events there were before those.
+    /// Number of earlier events that are no longer kept.
     pub(crate) fn forgotten(&self) -> usize {
         self.forgotten
     }

@@ -1,4 +1,4 @@
-//! How files travel, and commits.
+//! Uploads and commits.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{Answer, RecordedRequest, StandInState, refusal};
 use crate::sha256;
 
-/// Says for each file whether it is large.
+/// Answers for each file whether it is large.
 pub(super) fn preupload(state: &StandInState, id: &str, body: &Value) -> Answer {
     if !state.datasets.contains_key(id) {
         return refusal(404, "Repository not found");
@@ -35,7 +35,6 @@ pub(super) fn preupload(state: &StandInState, id: &str, body: &Value) -> Answer 
     Answer::json(&json!({"files": answers}))
 }
 
-/// Takes a commit.
 pub(super) fn commit(state: &mut StandInState, id: &str, request: &RecordedRequest) -> Answer {
     if request.header("content-type") != Some("application/x-ndjson") {
         return refusal(415, "Content-Type must be application/x-ndjson");
@@ -60,7 +59,6 @@ pub(super) fn commit(state: &mut StandInState, id: &str, request: &RecordedReque
     }
 }
 
-/// The summary and the files of a commit.
 fn contents(state: &StandInState, body: &[u8]) -> Result<(String, BTreeMap<String, Bytes>), String> {
     let text = std::str::from_utf8(body).map_err(|error| error.to_string())?;
     let mut summary = None;

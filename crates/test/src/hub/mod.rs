@@ -1,7 +1,7 @@
-//! A server on this machine that answers as the Hugging Face hub does for dataset repositories, for tests.
+//! A local server that answers as the Hugging Face hub does for dataset repositories, for tests.
 //!
-//! It keeps state: datasets are made once, uploads are checked against their digests and sizes, and a commit may only
-//! refer to what was uploaded. It records every request, and it fails where a test wants it to.
+//! It keeps state: a dataset can be created only once, uploads are checked against their digests and sizes, and a
+//! commit may only refer to uploaded files. It records every request, and it fails where a test asks it to.
 
 mod commit;
 mod state;
@@ -12,17 +12,16 @@ use serde_json::json;
 pub use crate::stand_in::{Answer, Outcome, RecordedRequest};
 pub use state::{Dataset, Failure, Hook, StandInState};
 
-/// The server.
 pub type StandIn = crate::stand_in::StandIn<StandInState>;
 
 impl StandIn {
-    /// Makes something fail from now on.
+    /// Makes requests fail from now on.
     pub fn fail(&self, failure: Failure) {
         self.with(|state| state.failures.push(failure));
     }
 }
 
-/// A refusal in the form of the hub.
+/// A refusal in the hub's format.
 fn refusal(status: u16, error: &str) -> Answer {
     Answer::with_status(status, &json!({"error": error}))
 }

@@ -1,4 +1,4 @@
-//! What the server knows.
+//! The state of the server.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -9,12 +9,11 @@ use serde_json::{Value, json};
 use super::{dispatch, refusal};
 use crate::stand_in::{Answer, Outcome, RecordedRequest, Service};
 
-/// A failure on demand.
+/// A failure that a test asks for.
 #[derive(Clone, Debug)]
 pub struct Failure {
     /// Part of `METHOD path` of the requests that fail.
     pub request: String,
-    /// How often.
     pub times: u32,
     pub outcome: Outcome,
 }
@@ -39,7 +38,7 @@ impl Failure {
         self
     }
 
-    /// With another body.
+    /// Sets another body.
     #[must_use]
     pub fn body(mut self, body: &str) -> Self {
         if let Outcome::Refused(answer) = &mut self.outcome {
@@ -49,11 +48,10 @@ impl Failure {
     }
 }
 
-/// Something that happens when a request arrives, once.
+/// Something that happens once, when a request arrives.
 pub struct Hook {
     /// Part of `METHOD path` of the request.
     pub request: String,
-    /// What happens.
     pub run: Box<dyn FnOnce() + Send>,
 }
 
@@ -65,52 +63,45 @@ impl fmt::Debug for Hook {
 
 #[derive(Clone, Debug, Default)]
 pub struct Dataset {
-    /// Whether only its owner sees it.
     pub private: bool,
     /// Content of the files, by path.
     pub files: BTreeMap<String, Bytes>,
-    /// Summaries of the commits.
     pub commits: Vec<String>,
 }
 
-/// Everything that the server keeps. Tests change it as they need.
+/// The server's state, which tests may change.
 #[derive(Debug)]
 pub struct StandInState {
-    /// The token that is accepted.
     pub token: String,
-    /// Who it belongs to.
+    /// The user that the token belongs to.
     pub user: String,
-    /// What it may do: `read`, `write` or `fineGrained`.
+    /// Permission of the token: `read`, `write` or `fineGrained`.
     pub role: String,
-    /// Organisations besides the user that it may write to.
+    /// Organisations that the token may write to, besides the user.
     pub organisations: Vec<String>,
-    /// Names that are taken by something that is no dataset.
+    /// Names that are taken by something other than a dataset.
     pub taken: BTreeSet<String>,
-    /// Whether datasets become public whatever was asked for.
+    /// Whether datasets become public whatever visibility the client asked for.
     pub deaf_to_visibility: bool,
     /// Datasets by `owner/name`.
     pub datasets: BTreeMap<String, Dataset>,
-    /// Size from which files are large.
+    /// Size in bytes from which files are large.
     pub large_from: u64,
-    /// Size of the parts of an upload, or nothing for uploads in one piece.
+    /// Size of the parts of an upload; absent for uploads in one piece.
     pub part_size: Option<u64>,
-    /// Failures to come.
     pub failures: Vec<Failure>,
-    /// What happens when requests arrive.
     pub hooks: Vec<Hook>,
-    /// Requests so far.
     pub requests: Vec<RecordedRequest>,
-    /// Large files that arrived whole, by digest.
+    /// Large files that arrived completely, by digest.
     pub objects: BTreeMap<String, Bytes>,
     /// Parts that arrived, by digest and number.
     pub parts: BTreeMap<(String, u64), Bytes>,
-    /// Digests that were verified.
     pub verified: BTreeSet<String>,
     pub(super) root: String,
 }
 
 impl StandInState {
-    /// Makes a dataset.
+    /// Creates a dataset.
     pub(super) fn create(&mut self, body: &Value) -> Answer {
         let text = |key: &str| body.get(key).and_then(Value::as_str).unwrap_or_default();
         let (owner, name) = (text("organization"), text("name"));
@@ -160,7 +151,7 @@ impl Service for StandInState {
         &mut self.requests
     }
 
-    /// Lets happen what a test wants to happen now, which may be a failure.
+    /// Applies the hook or failure that a test set up for this request.
     fn arrive(&mut self, request: &RecordedRequest) -> Option<Outcome> {
         let shown = request.shown();
         for hook in self.hooks.extract_if(.., |hook| shown.contains(&hook.request)) {

@@ -1,4 +1,4 @@
-//! Large files: where they go, and the storage that takes them.
+//! Large files: their upload addresses, and the storage behind them.
 
 use bytes::{Bytes, BytesMut};
 use serde_json::{Map, Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::{Answer, RecordedRequest, StandInState, refusal};
 use crate::sha256;
 
-/// What addresses of the storage carry in place of a token.
+/// Stands in storage addresses in place of a token.
 const SIGNATURE: &str = "signature=s3cret";
 
 /// The protocol of large files: `batch` and `verify`.
@@ -29,7 +29,7 @@ pub(super) fn protocol(state: &mut StandInState, request: &RecordedRequest, id: 
     Answer::json(&json!({"transfer": "basic", "objects": objects}))
 }
 
-/// Where one object goes.
+/// The upload address of one object.
 fn place(state: &StandInState, id: &str, object: &Value) -> Value {
     let oid = object.get("oid").and_then(Value::as_str).unwrap_or_default();
     let size = object.get("size").and_then(Value::as_u64).unwrap_or_default();
@@ -41,7 +41,7 @@ fn place(state: &StandInState, id: &str, object: &Value) -> Value {
         None => json!({"href": format!("{root}/storage/whole/{oid}?{SIGNATURE}")}),
         Some(part_size) => {
             let mut header = Map::new();
-            // From the last to the first: a client must sort them.
+            // From the last part to the first, so that the client must sort them.
             for number in (1..=size.div_ceil(part_size)).rev() {
                 let address = format!("{root}/storage/part/{oid}/{number}?{SIGNATURE}");
                 header.insert(format!("{number:05}"), address.into());
@@ -65,7 +65,7 @@ fn verify(state: &mut StandInState, body: &Value) -> Answer {
     }
 }
 
-/// The storage, which knows signatures and no tokens.
+/// The storage, which accepts signatures and refuses tokens.
 pub(super) fn answer(state: &mut StandInState, request: &RecordedRequest, path: &[&str]) -> Answer {
     if request.header("authorization").is_some() {
         return refusal(400, "the storage is no place for a token");

@@ -1,4 +1,4 @@
-//! What the server says.
+//! Answers of the server.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -18,7 +18,6 @@ pub(super) fn refusal(status: u16, detail: &str) -> Answer {
     Answer::with_status(status, &json!({"detail": detail}))
 }
 
-/// The refusal of a field.
 pub(super) fn invalid(field: &[&str], message: &str) -> Answer {
     let place: Vec<&str> = ["body"].iter().chain(field).copied().collect();
     Answer::with_status(422, &json!({"detail": [{"loc": place, "msg": message, "type": "value_error"}]}))

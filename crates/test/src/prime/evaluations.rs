@@ -1,4 +1,4 @@
-//! Hosted evaluations, which go on each time somebody asks about them.
+//! Hosted evaluations, which advance with each request about their status.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,12 +9,10 @@ use super::answer;
 use super::state::StandInState;
 use crate::stand_in::{Answer, RecordedRequest};
 
-/// Where samples come from.
 #[derive(Clone)]
 pub enum SampleSource {
-    /// These.
     Given(Vec<Value>),
-    /// The whole answer from page and limit.
+    /// Makes the whole answer from page and limit.
     Scripted(Arc<dyn Fn(u64, u64) -> Value + Send + Sync>),
 }
 
@@ -27,22 +25,21 @@ impl fmt::Debug for SampleSource {
     }
 }
 
-/// An evaluation.
 #[derive(Clone, Debug)]
 pub struct HostedRun {
-    /// What it was started with.
+    /// The request that started it.
     pub request: Value,
-    /// Statuses in the order in which questions meet them; the last one stays.
+    /// Statuses, one for each status request; the last one stays.
     pub statuses: Vec<String>,
-    /// Lines of the log; each question shows one more.
+    /// Lines of the log; each request shows one more.
     pub log: Vec<String>,
     pub samples: SampleSource,
-    /// Questions about its status so far.
+    /// Number of status requests so far.
     pub questions: usize,
 }
 
 impl HostedRun {
-    /// An evaluation that completes at the fourth question.
+    /// An evaluation that completes at the fourth request.
     pub fn new(request: Value) -> Self {
         let number = |key: &str| request["eval_config"][key].as_u64().unwrap_or(1);
         let samples = (0..number("num_examples")).flat_map(|example| {
@@ -90,7 +87,7 @@ impl HostedRun {
     }
 }
 
-/// A sample as hosted evaluations keep it.
+/// A sample in the format of hosted evaluations.
 fn sample(example: u64, rollout: u64) -> Value {
     let call = json!({"id": "c1", "type": "function", "function": {
         "name": "submit_answer", "arguments": json!({"content": "42"}).to_string()}});

@@ -171,14 +171,14 @@ fn details(environment: &Environment) -> Value {
 }
 
 impl Environment {
-    /// What was last published.
+    /// The latest published version.
     fn latest(&self) -> Value {
         let version = self.files.iter().rev().find(|file| file.collection == "versions" && file.finalized);
         version.map(|file| file.announced.clone()).unwrap_or_default()
     }
 }
 
-/// Storage, where the signature in the address is the permission and the key must not be sent.
+/// The storage. The signature in the address is the permission, and the key must not be sent.
 pub(super) fn storage(state: &mut StandInState, request: &RecordedRequest, name: &str) -> Answer {
     if request.header("authorization").is_some() {
         return answer::refusal(400, "Only one auth mechanism allowed");

@@ -1,7 +1,7 @@
-//! A server on this machine that answers as Prime's does, for tests of this crate and of Prime's own program.
+//! A local server that answers as Prime's does, for our tests and for Prime's own program.
 //!
-//! It keeps state: what is uploaded is stored and checked, evaluations and training runs go on as they are asked
-//! about, lists come in pages. It records every request, and it fails where a test wants it to.
+//! It keeps state: uploads are stored and checked, evaluations and training runs advance with each request, lists come
+//! in pages. It records every request, and it fails where a test asks it to.
 
 mod answer;
 mod evaluations;
@@ -15,16 +15,15 @@ pub use evaluations::{HostedRun, SampleSource};
 pub use state::{Failure, SharedTraining, StandInState};
 pub use training::TrainingRun;
 
-/// The server.
 pub type StandIn = crate::stand_in::StandIn<StandInState>;
 
 impl StandIn {
-    /// Root of its model API.
+    /// Base URL of its model API.
     pub fn inference_url(&self) -> String {
         format!("{}/inference/v1", self.base_url())
     }
 
-    /// Environment variables that lead a client here, as its user.
+    /// Environment variables that direct a client to this server.
     pub fn variables(&self) -> [(&'static str, String); 4] {
         [
             ("PRIME_API_KEY", self.with(|state| state.key.clone())),

@@ -1,4 +1,4 @@
-//! What the server knows.
+//! The state of the server.
 
 use std::collections::BTreeMap;
 
@@ -11,23 +11,21 @@ use super::hub::Environment;
 use super::training::TrainingRun;
 use crate::stand_in::{Answer, Outcome, RecordedRequest, Service};
 
-/// Whether shared training can be started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SharedTraining {
     #[default]
     Open,
-    /// As it is now.
+    /// The present state of the real service.
     Retired,
 }
 
-/// A failure on demand.
+/// A failure that a test asks for.
 #[derive(Clone, Debug, Default)]
 pub struct Failure {
-    /// Method that fails, or any.
+    /// Method that fails; absent for any method.
     pub method: Option<String>,
     /// Part of the paths that fail.
     pub path: String,
-    /// How often.
     pub times: u32,
     /// Matching requests that still work before the first failure.
     pub after: u32,
@@ -44,26 +42,20 @@ impl Failure {
     }
 }
 
-/// Everything that the server keeps. Tests change it as they need.
+/// The server's state, which tests may change.
 #[derive(Debug)]
 pub struct StandInState {
-    /// The key that is accepted.
     pub key: String,
-    /// Answer to who the user is.
+    /// Answer to the request for the user.
     pub user: Value,
-    /// Answer to which models there are.
+    /// Answer to the request for the models.
     pub models: Value,
-    /// Failures to come.
     pub failures: Vec<Failure>,
-    /// Requests so far.
     pub requests: Vec<RecordedRequest>,
-    /// Evaluations, by id.
     pub evaluations: BTreeMap<String, HostedRun>,
-    /// Adapters as the API writes them.
+    /// Adapters in the format of the API.
     pub adapters: Vec<Value>,
-    /// Training runs, by id.
     pub runs: BTreeMap<String, TrainingRun>,
-    /// Whether shared training can be started.
     pub shared_training: SharedTraining,
     /// Status of the hub's check of every environment.
     pub environment_action: String,
@@ -73,12 +65,12 @@ pub struct StandInState {
 }
 
 impl StandInState {
-    /// Content of what was uploaded under a file name.
+    /// Content of the upload with this file name.
     pub fn stored(&self, file_name: &str) -> Option<&Bytes> {
         self.storage.iter().find(|(key, _)| key.ends_with(file_name)).map(|(_, bytes)| bytes)
     }
 
-    /// Makes an environment that can be evaluated without a push.
+    /// Creates an environment that can be evaluated without a push.
     pub fn add_environment(&mut self, owner: &str, name: &str) -> String {
         self.resolve(owner, name, "PRIVATE").0
     }

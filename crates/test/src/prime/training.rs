@@ -10,20 +10,19 @@ const TIME: &str = "2026-11-15T00:00:00Z";
 
 #[derive(Clone, Debug)]
 pub struct TrainingRun {
-    /// What it was started with.
+    /// The request that started it.
     pub request: Value,
-    /// Statuses in the order in which questions meet them; the last one stays.
+    /// Statuses, one for each status request; the last one stays.
     pub statuses: Vec<String>,
-    /// Questions about its status so far.
+    /// Number of status requests so far.
     pub questions: usize,
-    /// Checkpoints as the API writes them.
+    /// Checkpoints in the format of the API.
     pub checkpoints: Vec<Value>,
-    /// Whether it runs on dedicated machines.
     pub dedicated: bool,
 }
 
 impl TrainingRun {
-    /// A run that completes at the fourth question.
+    /// A run that completes at the fourth request.
     pub fn new(request: Value, dedicated: bool) -> Self {
         Self {
             request,
@@ -93,7 +92,7 @@ pub(super) fn answer(
     }
 }
 
-/// Twenty at a time unless asked for more, and never more than a hundred.
+/// Twenty at a time unless the client asks for more, and never more than a hundred.
 fn adapters(state: &StandInState, request: &RecordedRequest) -> Answer {
     let limit = request.number("limit", 20).min(100);
     let offset = request.number("offset", 0);

@@ -1,4 +1,4 @@
-"""One question, one answer: the smallest environment there is."""
+"""One question, one answer: the smallest possible environment."""
 
 import verifiers as vf
 from datasets import Dataset

@@ -1,8 +1,8 @@
 """A Harbor environment for tests: a throw-away root on this machine, without a container engine.
 
-Every command runs in mount and process namespaces of its own, with the host's /usr read-only and the trial's own
-/workspace, /logs, /tests and /solution; without network it has a network namespace of its own, too. `COPY` and `WORKDIR`
-of the Dockerfile are heeded, nothing else is. Needs root and util-linux; it keeps nobody from doing harm.
+Every command runs in separate mount and process namespaces, with the host's /usr read-only and the trial's own
+/workspace, /logs, /tests and /solution; without network it also has a separate network namespace. Only `COPY` and
+`WORKDIR` of the Dockerfile have an effect. Needs root and util-linux; it gives no protection against hostile commands.
 """
 
 import asyncio
@@ -31,8 +31,8 @@ exec /usr/sbin/chroot "$R" /usr/bin/bash -c 'cd "$1" 2>/dev/null || cd /; shift;
 
 
 class LocalRoom(BaseEnvironment):
-    """Environments of tasks whose paths hold `LOCAL_ROOM_FAILS` do not start; `LOCAL_ROOM_SLOWLY` reaches
-    commands as `SLOWLY`."""
+    """Environments of tasks whose paths contain `LOCAL_ROOM_FAILS` do not start; commands get `LOCAL_ROOM_SLOWLY`
+    as `SLOWLY`."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._root: Path | None = None

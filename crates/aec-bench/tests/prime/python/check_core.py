@@ -1,7 +1,7 @@
 """Checks what needs no rooms: `python check_core.py SINGLE MIXED`
 
 SINGLE is a package of five or more standard single-turn tasks, MIXED one with stateful tasks, among them
-civil/culvert-survey. Which tasks are selected, what of a broken package is noticed, which rewards are read.
+civil/culvert-survey. Checks which tasks are selected, that broken packages are noticed, and how rewards are read.
 """
 
 import argparse
@@ -194,7 +194,7 @@ def check_rewards(single, temp):
 
 
 def check_answers(single, temp):
-    """The table that the crate `judge` is tested with too."""
+    """The same table that the tests of the crate `judge` use."""
     core, judge = modules(single)[0], modules(single)[3]
     cases = json.loads(CASES.read_text(encoding="utf-8"))
     for number, case in enumerate(cases):

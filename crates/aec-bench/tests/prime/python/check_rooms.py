@@ -1,7 +1,7 @@
 """Checks rooms, workspaces and judging: `python check_rooms.py --cases CASES SINGLE MIXED`
 
 SINGLE is a package of five or more standard single-turn tasks, MIXED one with stateful tasks, among them
-civil/culvert-survey; CASES is what make_cases.py wrote. What may depend on it is done again as if the machine permitted
+civil/culvert-survey; make_cases.py wrote CASES. Checks that may depend on it are repeated as if the machine permitted
 no namespaces and, by root with --user-python, as an ordinary user. With --short, fewer answers are judged.
 """
 
@@ -355,7 +355,7 @@ async def check_cancel(mixed, temp):
 
 
 def check_masks(single, temp):
-    """A package below a prefix that rooms are shown must not be seen."""
+    """A package inside a prefix that rooms can see must be hidden."""
     core, _, room, *_ = modules(single)
     original, argv, prefix = room.interpreter, room._launcher_argv(0)[:-1], str(room.DIRECTORY.parent)
     room.interpreter = lambda: (sys.executable, prefix)
@@ -387,7 +387,7 @@ def check_masks(single, temp):
 
 
 def check_without_namespaces(arguments):
-    """The same machine, were it not to permit namespaces."""
+    """The same checks as if the machine permitted no namespaces."""
     program = Path(__file__).resolve()
     environment = {**os.environ, "AEC_BENCH_TEST_NO_NAMESPACES": "1"}
     done = subprocess.run(

@@ -92,7 +92,7 @@ def check_rows(single):
 
 
 async def check_cases(packages, cases):
-    """Every answer earns what the native judge gives it, however it is handed in."""
+    """Every answer earns the reward of the native judge, however it is submitted."""
     _single, mixed = packages
     scripts = {}
     for at, case in enumerate(cases):
@@ -281,7 +281,7 @@ async def check_cheats(mixed, directory, temp, short):
 
 
 async def check_faults(mixed, module, temp):
-    """A broken verifier is an error of the infrastructure, tried again if asked for, and never a reward."""
+    """A broken verifier is an infrastructure error, retried if requested, and never a reward."""
     import importlib
 
     core = importlib.import_module(f"{module.__name__}.core")

@@ -1,9 +1,9 @@
 """Checks packages with `verifiers` 0.3.1 and later (`verifiers.v1`): `python check_v1.py --cases CASES SINGLE SURVEYS`
 
 SINGLE has five single-turn tasks, SURVEYS copies of civil/culvert-survey, civil/survey-000 and so on, each of which names
-itself in its instruction. Every scenario is played on a task of its own, so that one run of the library's command line
-plays them all, against a model on loopback that plays scripts. Needs `uv`, with which the library prepares its chat
-program. With --short, only what every version must get right.
+itself in its instruction. Every scenario has its own task, so that one run of the library's command line plays them
+all, against a model on loopback that plays scripts. Needs `uv`, with which the library prepares its chat program.
+With --short, only what every version must get right.
 """
 
 import argparse
@@ -26,7 +26,7 @@ SHORT_ANSWERS = ("right", "partial", "nothing")
 
 
 def survey(number):
-    """The copy of the survey on which a scenario is played."""
+    """The copy of the survey for a scenario."""
     return f"civil/survey-{number:03}"
 
 
@@ -44,7 +44,7 @@ class Library:
         self.limit = "--num-tasks" if name == "eval" else "--select.limit"
 
     def run(self, package, address, *options, **variables):
-        """(exit code, traces by task id, what it printed)"""
+        """(exit code, traces by task id, output)"""
         output = Path(self.temp, "out")
         shutil.rmtree(output, ignore_errors=True)
         path = os.pathsep.join((sysconfig.get_path("scripts"), os.environ["PATH"]))
@@ -106,7 +106,7 @@ def tool_results(trace):
 
 
 def scenarios(directory, cases):
-    """What is played, with (reward, stop condition or None, source) and a further look."""
+    """The scenarios, with (reward, stop condition or None, source) and a further check."""
     answers = {case["name"]: case["answer"] for case in cases if case["task_id"] == SURVEY}
     rewards = {case["name"]: case["reward"] for case in cases if case["task_id"] == SURVEY}
     right = answers["right"]
@@ -232,7 +232,7 @@ def check_surveys(library, directory, cases, short):
 def check_single(library, directory, cases, short):
     manifest = json.loads(Path(directory, directory.name, "tasks.json").read_text(encoding="utf-8"))
     tasks = [(task["task_id"], task["instruction"]) for task in manifest["tasks"]]
-    # Each task gets another one of the five answers.
+    # Each task gets a different one of the five answers.
     names = [case["name"] for case in cases if case["task_id"] == tasks[0][0]]
     expect("single turn: a task for every kind of answer", len(tasks) == len(names) == 5, (tasks, names))
     if short:

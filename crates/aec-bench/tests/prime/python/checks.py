@@ -1,4 +1,4 @@
-"""What the check scripts share: saying what was checked, loading packages, cheats and what they must not get."""
+"""What the check scripts share: reporting checks, loading packages, cheats and what they must not obtain."""
 
 import importlib
 import itertools
@@ -18,7 +18,7 @@ NUMBERS = itertools.count(1)
 
 
 def expect(what, condition, detail=""):
-    """Prints one line; a failure is remembered for the exit code."""
+    """Prints one line; a failure changes the exit code."""
     COUNT[0] += 1
     if not condition:
         FAILED.append(what)
@@ -30,7 +30,7 @@ def expect(what, condition, detail=""):
 
 
 def refuses(what, function, *words):
-    """Whether a call fails with a message that has these words."""
+    """Checks that a call fails with a message that contains these words."""
     try:
         function()
     except Exception as error:
@@ -61,7 +61,7 @@ def load(directory):
 
 
 def modules(package):
-    """The parts of a package that need nothing but the standard library."""
+    """The parts of a package that need only the standard library."""
     name = package.__name__
     return [
         importlib.import_module(f"{name}.{part}") for part in ("core", "loading", "room", "judge", "workspace", "tree")
@@ -69,21 +69,21 @@ def modules(package):
 
 
 async def use(place, name, *values):
-    """What a tool says when a policy uses it in a workspace; values go to its arguments in their order."""
+    """The result of a tool call in a workspace; values become its arguments in order."""
     tools = importlib.import_module(type(place).__module__.rpartition(".")[0] + ".tools")
     keys = (key for key, _ in tools.built_in()[name]["keys"])
     return await tools.carry_out(place, name, dict(zip(keys, values)), next(NUMBERS))
 
 
 def rows(loading, **arguments):
-    """What a load offers, without its warnings."""
+    """The rows of a load, without its warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return loading.load(arguments).rows
 
 
 def own_temp():
-    """A temporary directory of this run, to see whether anything is left in it."""
+    """A temporary directory of this run, to check that nothing is left in it."""
     path = tempfile.mkdtemp(prefix="checks-")
     os.environ["TMPDIR"] = tempfile.tempdir = path
     os.chmod(path, 0o777)
@@ -112,7 +112,7 @@ def finish():
 def cheats(package_directory, expected):
     """Commands that try to get at the answers or the reward, with what must not be in their output.
 
-    `expected` are texts that stand only in the verifier's files.
+    `expected` are texts that occur only in the verifier's files.
     """
     package = str(Path(package_directory).resolve())
     files = f"{package}/*/files"
@@ -173,7 +173,7 @@ def cheats(package_directory, expected):
 
 
 def verifier_secrets(package_directory):
-    """Texts of the package that stand only in its verifiers: long numbers and lines of its programs."""
+    """Texts of the package that occur only in its verifiers: long numbers and lines of its programs."""
     directory = Path(package_directory, Path(package_directory).name)
     manifest = json.loads((directory / "tasks.json").read_text(encoding="utf-8"))
     secrets = set()

@@ -1,6 +1,6 @@
-"""Writes what the native judge says: `python make_cases.py AEC_BENCH PROJECT OUTPUT TASK...`
+"""Writes the native judge's verdicts: `python make_cases.py AEC_BENCH PROJECT OUTPUT TASK...`
 
-For every task: its right answer, its wrong one, one with half of the values wrong, one that is no JSON, and nothing.
+For every task: its right answer, its wrong one, one with half of the values wrong, one that is not JSON, and none.
 """
 
 import json

@@ -1,8 +1,8 @@
 """A model that plays scripts, in the format of OpenAI chat completions, on a free port of the loopback interface.
 
-A script is a list of replies, one per turn; a reply is a text, or a list of calls `[name, arguments]`. Which script is
-played is told by the model's name; a name may also stand for a dictionary of scripts, of which the first is played
-whose key is in the user's message. Turns are counted by the assistant's messages in the request.
+A script is a list of replies, one per turn; a reply is a text, or a list of calls `[name, arguments]`. The model's name
+selects the script; a name may also select a dictionary of scripts, of which the first is played whose key is in the
+user's message. Turns are counted by the assistant's messages in the request.
 """
 
 import json
@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 def text(content):
-    """The text of a message, which may come in parts."""
+    """The text of a message, which may consist of parts."""
     return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
 
 
@@ -47,7 +47,7 @@ def reply(script, body):
 
 
 def chunks(whole):
-    """The same as a stream of one piece."""
+    """The same as a stream with one chunk."""
     choice = whole["choices"][0]
     delta = dict(choice["message"])
     if "tool_calls" in delta:

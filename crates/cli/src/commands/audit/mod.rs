@@ -24,7 +24,7 @@ use crate::table::Table;
                         aec-bench audit electrical/voltage-drop\n  \
                         aec-bench audit --dataset electrical-v1@1.0.0 --report audit.html")]
 pub(crate) struct AuditArguments {
-    /// Task ids, or directories of ids
+    /// Task ids, or directories that contain task ids
     #[arg(value_name = "TASK")]
     pub(crate) tasks: Vec<String>,
     /// Audit every task
@@ -33,10 +33,10 @@ pub(crate) struct AuditArguments {
     /// Audit the tasks of this dataset
     #[arg(long, value_name = "NAME@VERSION", conflicts_with_all = ["tasks", "all"])]
     pub(crate) dataset: Option<String>,
-    /// Let the built-in cheaters loose as well
+    /// Also run the built-in cheating agents against the verifiers
     #[arg(long)]
     pub(crate) cheat: bool,
-    /// Write a page with all results
+    /// Write an HTML page with all results
     #[arg(long, value_name = "FILE.html", value_hint = ValueHint::FilePath)]
     pub(crate) report: Option<PathBuf>,
     #[command(flatten)]
@@ -99,7 +99,7 @@ pub(crate) fn audit(context: &Context, arguments: &AuditArguments) -> Result<Out
     Ok(outcome.problems_in_text(problems))
 }
 
-/// Tasks of one kind lie side by side.
+/// The directory that contains a task: tasks of one kind share it.
 fn kind_of(task: &Task) -> &str {
     task.id.as_str().rsplit_once('/').map_or("", |(above, _)| above)
 }

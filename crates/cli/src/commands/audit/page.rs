@@ -1,4 +1,4 @@
-//! The page that `audit --report` writes: one file, no scripts, nothing fetched.
+//! The HTML page that `audit --report` writes: one file, without scripts and without anything fetched.
 
 use aec_base::problem::Severity;
 use aec_judge::audit::Audit;
@@ -9,7 +9,6 @@ const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;ma
 color-scheme:light dark}table{border-collapse:collapse;width:100%}th,td{text-align:left;padding:.35rem .6rem;\
 border-bottom:1px solid #8884;vertical-align:top}.high{color:#c22}.medium{color:#b70}.low{color:#888}";
 
-/// The whole page. The same audits give the same bytes.
 pub(crate) fn page(audits: &[Audit]) -> String {
     let mut html = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\

@@ -1,4 +1,4 @@
-//! `aec-bench config check`: every configuration file, every problem, at once.
+//! `aec-bench config check`: checks every configuration file and reports all problems at once.
 
 use std::path::{Path, PathBuf};
 
@@ -28,7 +28,7 @@ use crate::output::{Outcome, problem_text};
                         aec-bench config check\n  \
                         aec-bench config check experiment.yaml suite.toml")]
 pub(crate) struct ConfigCheckArguments {
-    /// Files to check; every configuration file of the project when absent
+    /// Files to check [default: every configuration file of the project]
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) files: Vec<PathBuf>,
 }
@@ -46,7 +46,7 @@ struct Checked {
     problems: usize,
 }
 
-/// Files and problems as they come in.
+/// Checked files and problems found so far.
 #[derive(Default)]
 struct Findings {
     files: Vec<Checked>,
@@ -75,7 +75,7 @@ pub(crate) fn check(context: &Context, arguments: &ConfigCheckArguments) -> Resu
     let mut env = surroundings.env.clone();
     if let Some(root) = &root {
         let loaded = env.load_dotenv(root);
-        // Named files are checked alone, but what they refer to must be readable.
+        // The user named files, so only those are checked, but the `.env` that they refer to must be readable.
         if loaded.is_err() || (arguments.files.is_empty() && !matches!(loaded, Ok(None))) {
             findings.add(&root.join(".env"), "environment", loaded);
         }
@@ -118,7 +118,7 @@ pub(crate) fn check(context: &Context, arguments: &ConfigCheckArguments) -> Resu
         for file in matching(&base, |name| is_yaml(name) && name.contains("swarm")) {
             findings.add(&file, "swarm", Swarm::read(&file, &base, &env));
         }
-        // Only a readable project says where its tasks are.
+        // The path of the tasks comes from the project, so it must be readable.
         if let Ok(project) = project {
             let tasks = project.settings.path(Setting::Tasks);
             let catalogue = Catalogue::load(&tasks);
@@ -155,7 +155,7 @@ pub(crate) fn check(context: &Context, arguments: &ConfigCheckArguments) -> Resu
     Ok(outcome.problems_in_text(problems))
 }
 
-/// The files about models, as far as they are there.
+/// Checks the files about models that exist.
 fn check_models(project: &Project, findings: &mut Findings) -> Option<Registry> {
     let there = |setting| {
         let path = project.settings.path(setting);
@@ -174,7 +174,7 @@ fn check_models(project: &Project, findings: &mut Findings) -> Option<Registry> 
     Some(registry)
 }
 
-/// Agents whose model answers nowhere.
+/// Agents whose model no endpoint serves.
 fn unroutable(experiment: &Experiment, file: &Path, routes: &Routes) -> Vec<Problem> {
     let errors = experiment.agents.iter().filter_map(|agent| {
         let error = routes.resolve(agent.model.as_deref()?, agent.client.as_ref()).err()?;
@@ -243,7 +243,7 @@ fn suites_in(root: &Path) -> Vec<PathBuf> {
     matching(root, |name| name.ends_with(".toml") && name.contains("suite"))
 }
 
-/// Experiments lie beside the project file or in `experiments/`.
+/// Experiments are beside the project file or in `experiments/`.
 fn experiments_in(root: &Path) -> Vec<PathBuf> {
     let mut files = matching(root, |name| is_yaml(name) && name.contains("experiment"));
     files.extend(matching(&root.join("experiments"), is_yaml));

@@ -22,9 +22,9 @@ pub(crate) enum ConfigCommand {
     View(ConfigViewArguments),
     /// Set a path default in the user file
     Set(ConfigSetArguments),
-    /// Forget one path default of the user file, or all of them
+    /// Remove one path default from the user file, or all of them
     Reset(ConfigResetArguments),
-    /// Read every configuration file and report all problems at once
+    /// Check every configuration file and report all problems at once
     Check(ConfigCheckArguments),
 }
 

@@ -13,14 +13,14 @@ use crate::output::Outcome;
                         aec-bench config reset paths.tasks\n  \
                         aec-bench config reset")]
 pub(crate) struct ConfigResetArguments {
-    /// Setting to forget; all of them when absent
+    /// Setting to remove [default: all settings]
     pub(crate) key: Option<String>,
 }
 
 pub(crate) fn reset(context: &Context, arguments: &ConfigResetArguments) -> Result<Outcome, Failure> {
     let file = user_file(context)?;
     let Some(key) = &arguments.key else {
-        // Also the way out of a file that cannot be read.
+        // Removing the file also helps when it cannot be read.
         if let Err(error) = std::fs::remove_file(&file)
             && error.kind() != std::io::ErrorKind::NotFound
         {

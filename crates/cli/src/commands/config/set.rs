@@ -15,7 +15,7 @@ use crate::output::Outcome;
 pub(crate) struct ConfigSetArguments {
     /// Setting, such as `tasks_root` or `paths.tasks`
     pub(crate) key: String,
-    /// Path, relative to the project root of each project
+    /// Path, relative to the root of each project
     pub(crate) value: String,
 }
 
@@ -28,12 +28,12 @@ pub(crate) fn set(context: &Context, arguments: &ConfigSetArguments) -> Result<O
     let remark = format!("{key} = {} in {}", text::printable(&arguments.value), data.file.display());
     let outcome = Outcome::new(context.format, &data, String::new)?.remark(remark);
     Ok(match stronger(context, setting) {
-        Some(place) => outcome.remark(format!("This project does not follow it: {place} says otherwise.")),
+        Some(place) => outcome.remark(format!("This project overrides it in {place}.")),
         None => outcome,
     })
 }
 
-/// Where the project around has a value of its own for a setting; the user's does not count there.
+/// Where the current project sets this setting itself and thereby overrides the user file.
 pub(crate) fn stronger(context: &Context, setting: Setting) -> Option<String> {
     let project = context.project(Vec::new()).ok()?;
     let Origin::Project(place) = &project.settings.get(setting).origin else { return None };

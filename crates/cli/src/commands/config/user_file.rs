@@ -1,4 +1,4 @@
-//! What `config set` and `config reset` share: the user file and its settings.
+//! The user file and its settings, shared by `config set` and `config reset`.
 
 use std::path::PathBuf;
 

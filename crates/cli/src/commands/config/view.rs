@@ -21,10 +21,10 @@ use crate::table::Table;
                         aec-bench config view\n  \
                         aec-bench config view --config experiment.yaml")]
 pub(crate) struct ConfigViewArguments {
-    /// Resolve as for this experiment
+    /// Show the values that apply to this experiment
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,
-    /// Resolve as if this backend were given to `run`
+    /// Show the values that apply if `run` is given this backend
     #[arg(long, value_name = "NAME", value_parser = aec_base::settings::Backend::NAMES)]
     pub(crate) backend: Option<String>,
     #[command(flatten)]
@@ -83,7 +83,6 @@ pub(crate) fn view(context: &Context, arguments: &ConfigViewArguments) -> Result
     Ok(outcome)
 }
 
-/// What to say when there is no project around.
 pub(crate) fn outside(project: &Project) -> String {
     format!(
         "No project here: paths are relative to {}. `aec-bench init` makes one.",

@@ -37,29 +37,29 @@ pub(crate) struct DatasetCreateArguments {
     /// Name of the dataset
     #[arg(long, value_name = "NAME")]
     pub(crate) name: String,
-    /// Semantic version, such as 1.0.0; written once and never changed
+    /// Semantic version, such as 1.0.0; a version is written once and never changed
     #[arg(long, value_name = "VERSION")]
     pub(crate) version: String,
-    /// Take these tasks: ids, or directories of ids
+    /// Include these tasks: ids, or directories that contain ids
     #[arg(long, value_name = "ID", num_args = 1..)]
     pub(crate) task: Vec<String>,
-    /// Take tasks whose ids match this pattern, such as electrical/*
+    /// Include tasks whose ids match this pattern, such as electrical/*
     #[arg(long, short, value_name = "PATTERN")]
     pub(crate) pattern: Vec<String>,
     #[command(flatten)]
     pub(crate) selection: SelectionArguments,
-    /// Take the tasks that this suite wrote, and record the suite
+    /// Include the tasks that this suite generated, and record the suite
     #[arg(long, short, value_name = "SUITE.toml", value_hint = ValueHint::FilePath,
           conflicts_with_all = ["SelectionArguments", "task", "pattern", "from_suite_output"])]
     pub(crate) config: Option<PathBuf>,
-    /// Take the tasks that this manifest of a generated suite lists, and record it
+    /// Include the tasks listed in this manifest of a generated suite, and record the manifest
     #[arg(long, value_name = "MANIFEST", value_hint = ValueHint::FilePath,
           conflicts_with_all = ["SelectionArguments", "task", "pattern"])]
     pub(crate) from_suite_output: Option<PathBuf>,
-    /// One line that says what it is
+    /// One-line description
     #[arg(long, value_name = "TEXT")]
     pub(crate) summary: Option<String>,
-    /// What it is for
+    /// What the dataset is for
     #[arg(long, value_name = "TEXT")]
     pub(crate) purpose: Option<String>,
     #[command(flatten)]
@@ -88,7 +88,6 @@ impl<'a> Written<'a> {
         }
     }
 
-    /// One line for people.
     pub(crate) fn line(&self) -> String {
         format!("{}  {}  {}\n", self.dataset, text::count(self.task_count, "task"), self.content_hash)
     }
@@ -124,7 +123,6 @@ pub(crate) fn create(context: &Context, arguments: &DatasetCreateArguments) -> R
     Ok(outcome.problems(chosen.warnings))
 }
 
-/// A dataset's name from the command line.
 pub(crate) fn parse_name(text: &str) -> Result<Name, Failure> {
     Name::parse(text).map_err(|error| {
         let what = format!("`{}` is not a name for a dataset: it {error}", text::printable(text));
@@ -140,11 +138,11 @@ fn version(text: &str) -> Result<Version, Failure> {
     })
 }
 
-/// The tasks of a dataset to be, and how they were chosen.
+/// The tasks of a dataset to be created, and how they were chosen.
 struct Chosen<'a> {
     tasks: Vec<&'a Task>,
     source: Source,
-    /// What stands in the catalogue and may have hidden tasks.
+    /// Problems of the catalogue that may have hidden tasks.
     warnings: Vec<Problem>,
 }
 
@@ -209,9 +207,9 @@ fn of_suite_output<'a>(
                     .in_file(file),
             ),
             None => problems.push(
-                Problem::error(format!("the suite lists {}, which is no task", text::printable(&shown)))
+                Problem::error(format!("the suite lists {}, which is not a task", text::printable(&shown)))
                     .id(FAMILY.number(36))
-                    .why(format!("tasks lie below {}", project.shown(&root).display()))
+                    .why(format!("tasks must be below {}", project.shown(&root).display()))
                     .fix("generate the suite anew, or name the manifest inside the tasks root")
                     .in_file(file),
             ),

@@ -16,9 +16,9 @@ use crate::output::Outcome;
 #[command(after_help = "Examples:\n  \
                         aec-bench dataset diff electrical-v1@1.0.0 electrical-v1@1.1.0")]
 pub(crate) struct DatasetDiffArguments {
-    /// The dataset before: NAME or NAME@VERSION
+    /// The older dataset: NAME or NAME@VERSION
     pub(crate) before: String,
-    /// The dataset after: NAME or NAME@VERSION
+    /// The newer dataset: NAME or NAME@VERSION
     pub(crate) after: String,
 }
 

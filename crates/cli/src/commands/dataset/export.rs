@@ -21,7 +21,7 @@ pub(crate) struct DatasetExportArguments {
     /// The dataset: NAME for its highest version, or NAME@VERSION
     #[arg(value_name = "NAME[@VERSION]")]
     pub(crate) reference: String,
-    /// File to write; one that exists is replaced
+    /// File to write; an existing file is replaced
     #[arg(long, short, value_name = "FILE.tar.zst", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
 }

@@ -21,7 +21,7 @@ use crate::output::Outcome;
                         aec-bench dataset import electrical-v1.tar.zst --dry-run\n  \
                         aec-bench dataset import electrical-v1.tar.zst")]
 pub(crate) struct DatasetImportArguments {
-    /// File that `dataset export` wrote
+    /// File written by `dataset export`
     #[arg(value_name = "FILE.tar.zst", value_hint = ValueHint::FilePath)]
     pub(crate) file: PathBuf,
     /// Check everything and write nothing
@@ -36,7 +36,7 @@ struct Data {
     dataset: String,
     content_hash: Digest,
     dry_run: bool,
-    /// Whether the dataset was not here.
+    /// Whether the dataset did not exist here before.
     is_new: bool,
     added: Vec<TaskId>,
     kept: Vec<TaskId>,
@@ -69,6 +69,6 @@ pub(crate) fn import(context: &Context, arguments: &DatasetImportArguments) -> R
     Ok(match (arguments.dry_run, is_new) {
         (true, _) => outcome.remark("Everything would be taken; nothing was written (--dry-run)."),
         (false, true) => outcome,
-        (false, false) => outcome.remark("The dataset was here already, the same."),
+        (false, false) => outcome.remark("The same dataset was already here."),
     })
 }

@@ -75,7 +75,7 @@ fn list_text(data: &Data<'_>) -> String {
     table.render()
 }
 
-/// The beginning of a hash, enough for people to tell two apart.
+/// The beginning of a hash, long enough for people to distinguish two.
 pub(crate) fn short(digest: &Digest) -> String {
     digest.hex().chars().take(12).collect()
 }

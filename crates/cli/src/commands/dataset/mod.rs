@@ -25,7 +25,7 @@ use crate::output::Outcome;
 #[derive(Debug, Subcommand)]
 #[expect(clippy::large_enum_variant, reason = "one value, made once per process")]
 pub(crate) enum DatasetCommand {
-    /// Freeze tasks as they are now under a name and a version
+    /// Freeze tasks in their current state under a name and a version
     Create(DatasetCreateArguments),
     /// List datasets
     #[command(after_help = "Examples:\n  \
@@ -34,15 +34,15 @@ pub(crate) enum DatasetCommand {
     List,
     /// Show everything about one dataset
     Show(DatasetShowArguments),
-    /// Check that the tasks of datasets are still what they were
+    /// Check that the tasks of datasets have not changed
     Verify(DatasetVerifyArguments),
-    /// Show which tasks were added, removed and changed from one dataset to another
+    /// Show which tasks were added, removed and changed between two datasets
     Diff(DatasetDiffArguments),
-    /// Make two datasets of one, to train on and to evaluate on
+    /// Split a dataset into two, one for training and one for evaluation
     Split(DatasetSplitArguments),
     /// Write a dataset and its tasks into one file
     Export(DatasetExportArguments),
-    /// Take a dataset and its tasks from a file
+    /// Read a dataset and its tasks from a file
     Import(DatasetImportArguments),
 }
 

@@ -27,7 +27,7 @@ pub(crate) struct DatasetShowArguments {
     /// The dataset: NAME for its highest version, or NAME@VERSION
     #[arg(value_name = "NAME[@VERSION]")]
     pub(crate) reference: String,
-    /// Say which of its tasks ask nearly the same
+    /// Also list tasks that ask nearly the same question
     #[arg(long)]
     pub(crate) near_duplicates: bool,
 }
@@ -36,7 +36,7 @@ pub(crate) struct DatasetShowArguments {
 struct Data {
     path: PathBuf,
     manifest: Manifest,
-    /// Present when asked for.
+    /// Present if the user asked for it.
     near_duplicates: Option<Vec<Group>>,
 }
 
@@ -103,7 +103,6 @@ fn show_text(data: &Data) -> String {
     text
 }
 
-/// Groups of near duplicates as people read them.
 pub(crate) fn groups_text(groups: &[Group]) -> String {
     if groups.is_empty() {
         return "No near duplicates.\n".to_owned();

@@ -33,13 +33,13 @@ pub(crate) struct DatasetSplitArguments {
     /// The dataset: NAME for its highest version, or NAME@VERSION
     #[arg(value_name = "NAME[@VERSION]")]
     pub(crate) reference: String,
-    /// Share of tasks to train on
+    /// Share of the tasks for training
     #[arg(long, value_name = "SHARE", default_value_t = 0.8)]
     pub(crate) train_share: f64,
-    /// Seed that decides which family goes to which side
+    /// Seed that decides which family goes to which of the two datasets
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) seed: i64,
-    /// Names of the two datasets [default: NAME-train,NAME-eval]
+    /// Names of the two new datasets [default: NAME-train,NAME-eval]
     #[arg(long, value_name = "TRAIN,EVAL")]
     pub(crate) names: Option<String>,
 }
@@ -49,12 +49,12 @@ struct Data {
     dataset: String,
     seed: i64,
     train_share: f64,
-    /// What was kept together: families, or nothing when there are too few of them.
+    /// What was kept together: families, or nothing if there are too few of them.
     split_by: &'static str,
     families: usize,
     train: SideData,
     eval: SideData,
-    /// Groups of tasks that ask nearly the same and lie on both sides.
+    /// Groups of tasks that ask nearly the same question and have members in both datasets.
     near_duplicates_across: Vec<Group>,
 }
 
@@ -66,13 +66,13 @@ struct SideData {
     /// Share of all tasks.
     share: f64,
     families: usize,
-    /// Whether it was here already, the same.
+    /// Whether the same dataset existed before the split.
     was_there: bool,
 }
 
 pub(crate) fn split(context: &Context, arguments: &DatasetSplitArguments) -> Result<Outcome, Failure> {
     let share = TrainShare::new(arguments.train_share).ok_or_else(|| {
-        let what = format!("the train share must lie between 0 and 1, not at {}", arguments.train_share);
+        let what = format!("the train share must be between 0 and 1, not {}", arguments.train_share);
         Failure::usage(Problem::error(what).fix("write a share such as 0.8"))
     })?;
     let reference = DatasetRef::parse(&arguments.reference)?;
@@ -129,7 +129,6 @@ pub(crate) fn split(context: &Context, arguments: &DatasetSplitArguments) -> Res
     Ok(outcome.remark(explanation(&data)).problems(problems))
 }
 
-/// The names of the two sides.
 fn names(arguments: &DatasetSplitArguments, whole: &Name) -> Result<[Name; 2], Failure> {
     let Some(names) = &arguments.names else {
         return Ok([parse_name(&format!("{whole}-train"))?, parse_name(&format!("{whole}-eval"))?]);
@@ -148,7 +147,7 @@ fn names(arguments: &DatasetSplitArguments, whole: &Name) -> Result<[Name; 2], F
     Ok(names)
 }
 
-/// What is split, and how.
+/// The dataset to split, and how to split it.
 struct Parent<'a> {
     whole: &'a Manifest,
     seed: i64,
@@ -193,7 +192,7 @@ fn draft(
     Ok(freeze(&project.root, &of_side, draft)?)
 }
 
-/// Whether a side is there already, the same: a split that was stopped between its sides can be run again.
+/// Whether the same dataset exists already: a split that was stopped after its first half can be run again.
 fn is_there(store: &Store, manifest: &Manifest) -> Result<bool, Failure> {
     if !store.has(&manifest.name, &manifest.version) {
         return Ok(false);
@@ -216,7 +215,7 @@ fn ratio(part: usize, whole: usize) -> f64 {
     (part as f64 / whole as f64 * 1e4).round() / 1e4
 }
 
-/// Groups of near duplicates with members on both sides.
+/// Groups of near duplicates with members in both datasets.
 fn across(tasks: &[Task], sides: &[Side]) -> Result<Vec<Group>, Failure> {
     let side_of: HashMap<&str, Side> =
         tasks.iter().zip(sides).map(|(task, side)| (task.id.as_str(), *side)).collect();
@@ -236,7 +235,7 @@ fn leak(across: &[Group]) -> Option<Problem> {
     Some(
         Problem::warning(what)
             .id(FAMILY.number(51))
-            .why(format!("what is trained on is evaluated on; the first: {shown}{more}"))
+            .why(format!("the evaluation would contain what was trained on; the first: {shown}{more}"))
             .fix("leave all but one of each group out, or give them the same generation.template"),
     )
 }

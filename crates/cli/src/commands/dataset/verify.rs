@@ -19,7 +19,7 @@ use crate::output::{Outcome, problem_text};
                         aec-bench dataset verify electrical-v1@1.0.0\n  \
                         aec-bench dataset verify --all")]
 pub(crate) struct DatasetVerifyArguments {
-    /// The datasets: NAME for the highest version, or NAME@VERSION
+    /// Datasets to check: NAME for the highest version, or NAME@VERSION
     #[arg(value_name = "NAME[@VERSION]")]
     pub(crate) references: Vec<String>,
     /// Check every version of every dataset

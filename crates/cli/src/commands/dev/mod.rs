@@ -13,9 +13,9 @@ use crate::output::Outcome;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum DevCommand {
-    /// Serve a model that costs nothing, in the formats of OpenAI, Azure, Anthropic and Bedrock
+    /// Serve a free test model in the formats of OpenAI, Azure, Anthropic and Bedrock
     ServeModel(ServeModelArguments),
-    /// Make the pages of docs/reference
+    /// Write the pages of docs/reference
     #[command(hide = true)]
     Reference(ReferenceArguments),
 }

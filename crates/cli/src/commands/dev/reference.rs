@@ -1,4 +1,4 @@
-//! `aec-bench dev reference`: the pages of `docs/reference`, made from what the program itself knows. A test compares them.
+//! `aec-bench dev reference`: generates the pages of `docs/reference` from the program. A test compares them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,20 +17,20 @@ use crate::entry::command_tree;
 use crate::failure::{Exit, Failure};
 use crate::output::Outcome;
 
-/// Columns of the help pages.
+/// Width of the help pages, in columns.
 const WIDTH: usize = 100;
 
-/// Largest page of the documentation.
+/// Largest documentation page that is read, in bytes.
 const LARGEST_PAGE: u64 = 4 * 1024 * 1024;
 
 const MADE: &str = "<!-- made by `aec-bench dev reference`; edit the program instead -->\n\n";
 
 #[derive(Debug, Args)]
 pub(crate) struct ReferenceArguments {
-    /// Directory of the documentation, in which `reference` lies
+    /// Documentation directory, which contains `reference`
     #[arg(value_name = "DIR", default_value = "docs", value_hint = ValueHint::DirPath)]
     docs: PathBuf,
-    /// Write nothing; say which pages differ
+    /// Write nothing; only report which pages differ
     #[arg(long)]
     check: bool,
 }
@@ -131,7 +131,7 @@ fn schemas() -> String {
     text
 }
 
-/// Every id of a problem, with what the page of its format says of it: rows of tables that begin with an id.
+/// Every problem id with its explanation, taken from the table rows that begin with an id.
 fn problems(docs: &Path) -> Result<String, Failure> {
     let mut ids: BTreeMap<String, (String, String)> = BTreeMap::new();
     let mut names: Vec<PathBuf> =
@@ -165,7 +165,7 @@ fn problems(docs: &Path) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// A capital letter and three digits.
+/// Whether the text is a capital letter and three digits.
 fn is_id(text: &str) -> bool {
     let mut bytes = text.bytes();
     text.len() == 4

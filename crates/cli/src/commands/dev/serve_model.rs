@@ -24,43 +24,43 @@ use crate::signals::Signals;
                         aec-bench dev serve-model --port 8000 --script careful.yaml\n  \
                         aec-bench dev serve-model --latency 50ms..200ms --fault rate=0.05")]
 pub(crate) struct ServeModelArguments {
-    /// Port on 127.0.0.1; a free one when absent
+    /// Port on 127.0.0.1 [default: a free one]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub(crate) port: u16,
-    /// Seed of answers and faults
+    /// Seed of the random answers and faults
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
     /// Time until an answer begins: 50ms, or 20ms..2s
     #[arg(long, value_name = "TIME", default_value = "0")]
     pub(crate) latency: Range<Duration>,
-    /// How fast streams flow; at once when absent
+    /// Speed of streamed answers [default: unlimited]
     #[arg(long, value_name = "N")]
     pub(crate) tokens_per_second: Option<f64>,
-    /// Length of drawn answers: 40, or 16..64
+    /// Length of random answers, in tokens: 40, or 16..64
     #[arg(long, value_name = "N", default_value = "16..64")]
     pub(crate) output_tokens: Range<u32>,
-    /// Share of the drawn answers that call a tool where tools are offered
+    /// Share of random answers that call a tool, if the request offers tools
     #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
     pub(crate) tool_calls: f64,
-    /// Answer with the replies of this file, one per turn
+    /// Answer with the replies in this file, one per turn
     #[arg(long, value_name = "FILE", conflicts_with = "echo", value_hint = ValueHint::FilePath)]
     pub(crate) script: Option<PathBuf>,
-    /// Answer with the last text of the user
+    /// Answer with the user's last message
     #[arg(long)]
     pub(crate) echo: bool,
-    /// Let this go wrong for a share of the requests, such as rate=0.1; see docs/models.md
+    /// Make a share of the requests fail in this way, such as rate=0.1; see docs/models.md
     #[arg(long = "fault", value_name = "KIND=SHARE")]
     pub(crate) faults: Vec<Fault>,
-    /// The wait that rate limits ask for
+    /// Waiting time that rate-limit answers ask for
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
     pub(crate) retry_after: Duration,
-    /// Refuse requests above this many at a time
+    /// Refuse requests beyond this many at a time
     #[arg(long, value_name = "N")]
     pub(crate) limit_in_flight: Option<usize>,
-    /// Refuse requests above this many per minute
+    /// Refuse requests beyond this many per minute
     #[arg(long, value_name = "N")]
     pub(crate) requests_per_minute: Option<u32>,
-    /// Refuse requests without the key that this variable holds
+    /// Refuse requests without the key in this variable
     #[arg(long, value_name = "VARIABLE")]
     pub(crate) key: Option<String>,
 }
@@ -71,7 +71,7 @@ pub(crate) fn serve_model(context: &Context, arguments: &ServeModelArguments) ->
     let runtime = Runtime::new()?;
     let port = options.port;
     let (server, signals) = runtime.block_on(async {
-        // Whoever reads that the server is ready may send a signal at once.
+        // A client may send a signal as soon as it reads that the server is ready.
         let signals = Signals::catch()?;
         let server = TestServer::start(options).await.map_err(|error| cannot_listen(port, &error))?;
         Ok::<_, Failure>((server, signals))
@@ -88,7 +88,7 @@ pub(crate) fn serve_model(context: &Context, arguments: &ServeModelArguments) ->
     }))
 }
 
-/// Serves until a signal comes, then lets answers end unless another one comes.
+/// Serves until a signal arrives, then finishes open requests unless a second signal arrives.
 async fn serve(server: TestServer, mut signals: Signals) {
     signals.next().await;
     tokio::select! {

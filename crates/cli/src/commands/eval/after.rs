@@ -1,4 +1,4 @@
-//! What comes after an evaluation: its results go to the hub and into the ledger.
+//! What happens after an evaluation: its results are sent to the hub and into the ledger.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::commands::import::{ImportInto, ImportProject, failed, open_source, sa
 use crate::context::Context;
 use crate::failure::Failure;
 
-/// What is to be done with the results of an evaluation. Whatever could only fail later is found out before it begins.
+/// What to do with the results of an evaluation. Everything that can fail is checked before the evaluation begins.
 pub(crate) struct After {
     hub: Option<(Account, Option<String>)>,
     ledger: Option<String>,
@@ -33,7 +33,7 @@ impl After {
         })
     }
 
-    /// Carries it out; what did not work is told, the evaluation itself is safe.
+    /// Publishes and imports the results. The evaluation is saved already, so a failed upload is only a problem.
     pub(crate) fn carry_out(
         &self,
         context: &Context,
@@ -87,14 +87,13 @@ impl After {
     }
 }
 
-/// The account on the hub; a clear word where there is none.
+/// The account on the hub, or an environment failure that explains what is missing.
 pub(crate) fn hub_account(project: &Project) -> Result<Account, Failure> {
     let home = etcetera::home_dir().unwrap_or_else(|_| PathBuf::from("/"));
     let account = Account::load(&home, |name| project.env.get(name).map(str::to_owned));
     account.map_err(|error| Failure::environment(error.problem()))
 }
 
-/// Publishes a saved evaluation.
 pub(crate) fn push(
     context: &Context,
     project: &Project,

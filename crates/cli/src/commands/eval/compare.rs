@@ -16,7 +16,7 @@ use crate::table::Table;
 #[command(after_help = "Examples:\n  \
                         aec-bench eval compare 1a2b3c4d 5e6f7a8b")]
 pub(crate) struct EvalCompareArguments {
-    /// Directories of evaluations, or their ids; the first one is what the others are compared with
+    /// Directories or ids of evaluations; the others are compared with the first one
     #[arg(value_name = "RUN", num_args = 2.., required = true)]
     pub(crate) runs: Vec<String>,
 }
@@ -33,7 +33,7 @@ pub(crate) fn compare(context: &Context, arguments: &EvalCompareArguments) -> Re
     Ok(Outcome::new(context.format, &comparison, || text(&comparison))?.problems(problems))
 }
 
-/// What cannot be compared is said before somebody draws conclusions.
+/// Warns about examples that cannot be compared, before the user draws conclusions.
 fn unlike(paired: &Paired, comparison: &Comparison) -> Option<Problem> {
     let run = comparison.runs.get(paired.run)?;
     let apart = paired.only_first + paired.only_this + paired.other_prompt;
@@ -43,7 +43,7 @@ fn unlike(paired: &Paired, comparison: &Comparison) -> Option<Problem> {
             format!("{} could not be compared with `{}`", count(examples, "example"), run.path.display());
         Problem::warning(what)
             .id(FAMILY.number(104))
-            .why("they are in one run only, or were asked otherwise")
+            .why("they are in one run only, or their prompts differ")
             .fix("compare evaluations of the same environment with the same arguments")
     })
 }

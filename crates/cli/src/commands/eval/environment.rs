@@ -1,4 +1,4 @@
-//! The environment of an evaluation: where it is, how it is run, and what it needs for that.
+//! The environment of an evaluation: finds it, decides how to run it, and prepares what it needs.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -42,25 +42,25 @@ use crate::context::Context;
 use crate::eval_progress::EvalProgress;
 use crate::failure::Failure;
 
-/// Rollouts at once where there is no limit, as far as workers are concerned.
+/// What Python workers are given as the number of rollouts at once when the user sets no limit.
 const ALL_AT_ONCE: u64 = 65_535;
 
-/// An evaluation whose environment was found, before any model is asked.
+/// An evaluation whose environment has been found, before the first model call.
 pub(crate) struct PreparedEvaluation {
     pub(crate) settings: EvalSettings,
     source: Source,
     package: Option<FoundPackage>,
 }
 
-/// Where the examples come from.
+/// The origin of the examples.
 enum Source {
-    /// Tasks of ours; the split holds when none is asked for.
+    /// Our own tasks, with the split to use if the user names none.
     Native { source: Box<PackageSource>, split: &'static str },
-    /// Whatever `verifiers` loads in an interpreter.
+    /// An environment that `verifiers` loads in a Python interpreter.
     Python { python: PathBuf, env_id: String, below: Option<PathBuf> },
 }
 
-/// Finds the environment of an evaluation and fills in what its package and this program say.
+/// Finds the environment of an evaluation, and fills in the defaults of its package and of this program.
 pub(crate) fn prepare(
     context: &Context,
     arguments: &EvalRunArguments,
@@ -70,7 +70,7 @@ pub(crate) fn prepare(
 ) -> Result<(PreparedEvaluation, Vec<Problem>), Failure> {
     let mut problems = Vec::new();
     if options.ledger.is_some() || options.save_to_hf_hub.is_on() {
-        // What goes elsewhere goes there from the disk.
+        // Publishing and importing read the results from disk.
         options.save_results = true.into();
     }
     let selects = arguments.tasks.selects();
@@ -120,7 +120,7 @@ pub(crate) fn prepare(
         if let Some(refusal) = found.refusal(&settings.env_id, &python) {
             return Err(with_places(refusal, &places));
         }
-        // An installed package of ours is as good as one in a directory.
+        // A package of ours that is installed is treated like one in a directory.
         let installed = found.package_directory.as_deref().and_then(|directory| {
             let tasks = PackageSource::find(directory, &found.module)?;
             Some(FoundPackage { directory: tasks.clone(), module: found.module.clone(), tasks: Some(tasks) })
@@ -146,7 +146,7 @@ pub(crate) fn prepare(
     Ok((PreparedEvaluation { settings: options.resolve()?, source, package }, problems))
 }
 
-/// What a package says about its own evaluation.
+/// The evaluation options that a package sets for itself.
 fn defaults(package: &FoundPackage, problems: &mut Vec<Problem>) -> EvalOptions {
     let beside = package.tasks.clone().unwrap_or_else(|| {
         // A module is a directory in the package, or a file beside its project file.
@@ -159,7 +159,7 @@ fn defaults(package: &FoundPackage, problems: &mut Vec<Problem>) -> EvalOptions 
     })
 }
 
-/// The interpreter for environments in Python: the one that was named, that of a virtual environment, or the usual one.
+/// The interpreter for Python environments: the one the user named, else that of a virtual environment, else `python3`.
 pub(crate) fn interpreter(
     context: &Context,
     project: &Project,
@@ -181,7 +181,7 @@ pub(crate) fn interpreter(
     })
 }
 
-/// A program by its path, or by its name on the search path.
+/// A program, given by its path or by its name on `PATH`.
 fn find_program(context: &Context, name: &str) -> Result<PathBuf, Failure> {
     if name.contains('/') {
         return context.absolute(Path::new(name));
@@ -228,7 +228,7 @@ fn selected(
     Ok((Source::Native { source, split: "all" }, named.warnings))
 }
 
-/// What all evaluations of a run share.
+/// What the evaluations of one run share.
 pub(crate) struct EvaluationOpener<'a> {
     pub(crate) context: &'a Context,
     pub(crate) arguments: &'a EvalRunArguments,
@@ -239,7 +239,7 @@ pub(crate) struct EvaluationOpener<'a> {
     pub(crate) gateway: EnvironmentGateway,
 }
 
-/// The gateway for requests that environments in Python make themselves.
+/// The gateway for model requests that Python environments make themselves.
 #[derive(Default)]
 pub(crate) struct EnvironmentGateway {
     gateway: Gateway,
@@ -343,7 +343,7 @@ impl EvaluationOpener<'_> {
             refuse_held_out(&environment)?;
         }
         let facts = EnvironmentFacts::native(&environment);
-        let lane = NativeExecutor {
+        let executor = NativeExecutor {
             label: settings.display_name(),
             environment,
             model: model.clone(),
@@ -352,7 +352,7 @@ impl EvaluationOpener<'_> {
             payers: payers.clone(),
             columns,
         };
-        Ok((Executor::Native(Arc::new(lane)), facts))
+        Ok((Executor::Native(Arc::new(executor)), facts))
     }
 
     fn python(
@@ -392,7 +392,7 @@ impl EvaluationOpener<'_> {
             return Err(problem.into());
         }
         let facts = EnvironmentFacts::python(pool.loaded());
-        let lane = PythonExecutor {
+        let executor = PythonExecutor {
             label: settings.display_name(),
             model: model.clone(),
             model_name: model.name().to_owned(),
@@ -401,11 +401,11 @@ impl EvaluationOpener<'_> {
             independent: settings.said.independent_scoring.is_on(),
             pool,
         };
-        Ok((Executor::Python(Arc::new(lane)), facts))
+        Ok((Executor::Python(Arc::new(executor)), facts))
     }
 }
 
-/// What is held out stays here: rows tell what was asked.
+/// Held-out tasks must not be published, because rows contain the questions.
 fn refuse_held_out(environment: &NativeEnvironment) -> Result<(), Failure> {
     let held_out = environment.examples.iter().find(|example| example.task.visibility != "public");
     held_out.map_or(Ok(()), |example| {
@@ -444,7 +444,7 @@ impl EnvironmentGateway {
     }
 }
 
-/// Whose model it is, where its name alone does not say: so it stands in the names of directories.
+/// The model's provider, if the name of the model alone does not tell; it becomes part of directory names.
 fn provider(endpoints: &[Endpoint]) -> Option<&'static str> {
     endpoints.first().filter(|endpoint| endpoint.provider == Provider::OpenAi).map(|_| "openai")
 }

@@ -22,7 +22,7 @@ use crate::output::Outcome;
 #[command(after_help = "Examples:\n  \
                         aec-bench eval install aec-voltage-drop")]
 pub(crate) struct EvalInstallArguments {
-    /// Environments: names below the directories of environments, directories, or what pip takes
+    /// Environments: names in the environment directories, paths, or pip requirements
     #[arg(value_name = "ENV", required = true)]
     pub(crate) environments: Vec<String>,
     /// Interpreter to install into [default: the one on PATH]
@@ -35,7 +35,7 @@ pub(crate) struct EvalInstallArguments {
 
 #[derive(Serialize)]
 struct Data {
-    /// Absent when nothing had to be installed.
+    /// Absent if nothing had to be installed.
     python: Option<PathBuf>,
     environments: Vec<Named>,
 }
@@ -43,18 +43,18 @@ struct Data {
 #[derive(Serialize)]
 struct Named {
     environment: String,
-    /// Its directory, when it was installed from one.
+    /// Its directory, if it was installed from one.
     directory: Option<PathBuf>,
-    /// False for one that is evaluated natively and needs no interpreter.
+    /// False for an environment that the native executor evaluates: it needs no interpreter.
     installed: bool,
 }
 
 /// What is to be installed.
 enum What {
-    /// A package of ours: it is evaluated without Python unless somebody names an interpreter.
+    /// A package of ours: the native executor evaluates it unless the user names an interpreter.
     Native(PathBuf),
     Directory(PathBuf),
-    /// What an installer understands, such as `name==1.0`.
+    /// A requirement for the installer, such as `name==1.0`.
     Requirement,
 }
 
@@ -105,7 +105,7 @@ fn text(data: &Data) -> String {
     data.environments.iter().map(line).collect()
 }
 
-/// A name is an environment of this machine and nothing else: a package index may have another of the same name.
+/// A plain name always means an environment on this machine: a package index may have another package of that name.
 fn resolve(named: &str, here: &Path, places: &[PathBuf]) -> Result<What, Failure> {
     let Ok(environment) = Environment::parse(named) else { return Ok(What::Requirement) };
     if let Some(found) = find(named, &environment, here, places) {

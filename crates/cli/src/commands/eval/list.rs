@@ -19,16 +19,16 @@ use crate::table::Table;
                         aec-bench eval list\n  \
                         aec-bench eval list --env aec-cables --limit 5")]
 pub(crate) struct EvalListArguments {
-    /// Directories to look in [default: the environments and outputs of this project]
+    /// Directories to search [default: the environments and outputs of this project]
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) directories: Vec<PathBuf>,
-    /// Only this environment
+    /// Only evaluations of this environment
     #[arg(long, value_name = "NAME")]
     pub(crate) env: Option<String>,
-    /// Only this model
+    /// Only evaluations of this model
     #[arg(long, short, value_name = "MODEL")]
     pub(crate) model: Option<String>,
-    /// At most so many
+    /// Show at most this many
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub(crate) limit: usize,
 }
@@ -108,7 +108,7 @@ fn table(data: &Data) -> String {
     for row in &data.evaluations {
         let rollouts = row.rollouts.map_or_else(|| "?".to_owned(), |rollouts| rollouts.to_string());
         let reward = match (row.reward, row.reward_std) {
-            // The mean of nothing is written as 0, as `verifiers` does.
+            // `verifiers` writes the mean of no rollouts as 0.
             _ if row.rollouts == Some(0) => "none".to_owned(),
             (Some(reward), Some(deviation)) => format!("{reward:.3} ± {deviation:.3}"),
             (Some(reward), None) => format!("{reward:.3}"),

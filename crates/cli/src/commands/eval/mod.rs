@@ -1,4 +1,4 @@
-//! What the commands on saved evaluations share: where they are, and which one is meant.
+//! `aec-bench eval`, and how its commands find saved evaluations.
 
 pub(crate) mod after;
 pub(crate) mod compare;
@@ -33,13 +33,13 @@ use crate::output::Outcome;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum EvalCommand {
-    /// Let a model work on an environment, and report rewards and metrics
+    /// Run a model on an environment, and report rewards and metrics
     Run(Box<EvalRunArguments>),
     /// List saved evaluations, newest first
     List(EvalListArguments),
-    /// Show what a saved evaluation came to
+    /// Show the results of a saved evaluation
     Show(EvalShowArguments),
-    /// Hold saved evaluations of the same examples against each other
+    /// Compare saved evaluations of the same examples
     Compare(EvalCompareArguments),
     /// Publish a saved evaluation as a dataset on the Hugging Face hub
     Push(EvalPushArguments),
@@ -51,7 +51,7 @@ pub(crate) enum EvalCommand {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Tasks of this project")]
 pub(crate) struct EvalTaskArguments {
-    /// Tasks to evaluate: ids, or directories of ids
+    /// Tasks to evaluate: ids, or directories that contain ids
     #[arg(long, value_name = "ID", num_args = 1..)]
     pub(crate) task: Vec<String>,
     /// Tasks whose ids match this pattern, such as electrical/*
@@ -64,7 +64,7 @@ pub(crate) struct EvalTaskArguments {
 }
 
 impl EvalTaskArguments {
-    /// Whether tasks were named.
+    /// Whether the user named tasks.
     pub(crate) fn selects(&self) -> bool {
         let selection = &self.selection;
         !self.task.is_empty()
@@ -92,13 +92,13 @@ impl EvalCommand {
     }
 }
 
-/// The directories of environments: the one beside whoever asks, then the project's.
+/// The environment directories: the one in the current directory, then the project's.
 pub(crate) fn places(context: &Context, project: &Project) -> Result<Vec<PathBuf>, Failure> {
     let own = project.settings.path(Setting::Prime).join("environments");
     Ok(vec![context.directory()?.join("environments"), own])
 }
 
-/// All saved evaluations below the usual directories, newest first.
+/// All saved evaluations in the usual directories, newest first.
 pub(crate) fn all(context: &Context, project: &Project) -> Result<(Vec<FoundRun>, Vec<Problem>), Failure> {
     let mut bases = vec![context.directory()?.join("outputs"), project.root.join("outputs")];
     for place in places(context, project)? {
@@ -111,7 +111,7 @@ pub(crate) fn all(context: &Context, project: &Project) -> Result<(Vec<FoundRun>
     Ok(list(&bases))
 }
 
-/// The saved evaluation that is meant: a directory, or an id or its beginning.
+/// The saved evaluation that the user named by a directory, an id, or the beginning of an id.
 pub(crate) fn find(context: &Context, project: &Project, named: &str) -> Result<PathBuf, Failure> {
     let path = context.absolute(Path::new(named))?;
     if path.is_dir() {

@@ -19,10 +19,10 @@ pub(crate) struct EvalPushArguments {
     /// Directory of the evaluation, or its id
     #[arg(value_name = "RUN")]
     pub(crate) run: String,
-    /// Name of the dataset [default: made from environment and model]
+    /// Name of the dataset [default: made from the names of the environment and the model]
     #[arg(long, short = 'D', value_name = "OWNER/NAME")]
     pub(crate) hf_hub_dataset_name: Option<String>,
-    /// Let everybody see it
+    /// Make the dataset public
     #[arg(long)]
     pub(crate) public: bool,
 }

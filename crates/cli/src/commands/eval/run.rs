@@ -35,15 +35,15 @@ use crate::output::Outcome;
 use crate::progress::events::{EventLog, EventsArguments};
 use crate::signals::Signals;
 
-/// How examples are chosen, asked and judged.
+/// Arguments of `aec-bench eval run`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         aec-bench eval run configs/eval/cables.toml\n  \
                         aec-bench eval run aec-voltage-drop -m offline/scripted:careful.yaml -r 4 -s\n  \
                         aec-bench eval run --task electrical -m offline/echo -n 3 -r 1 --ledger echo")]
 pub(crate) struct EvalRunArguments {
-    /// Environment, dataset NAME@VERSION, directory of a package, or a TOML file of evaluations; none with --task and
-    /// its like
+    /// Environment, dataset NAME@VERSION, package directory, or TOML file of evaluations; omit it with --task or
+    /// --pattern
     #[arg(value_name = "ENV")]
     pub(crate) env: Option<String>,
     #[command(flatten)]
@@ -52,12 +52,12 @@ pub(crate) struct EvalRunArguments {
     #[arg(long, short = 'u', visible_aliases = ["fullscreen"], conflicts_with_all = ["disable_tui", "quiet"])]
     #[arg(help_heading = "Pace")]
     pub(crate) tui: bool,
-    /// Go on with an evaluation: the newest one that is not complete, or the one at PATH
+    /// Continue an evaluation: the newest incomplete one, or the one at PATH
     #[arg(long, short = 'R', value_name = "PATH", num_args = 0..=1, value_hint = ValueHint::DirPath)]
     #[arg(help_heading = "Results")]
     #[expect(clippy::option_option, reason = "absent, alone, and with a path are three things")]
     pub(crate) resume: Option<Option<PathBuf>>,
-    /// With --resume: run rollouts again that ended in an error
+    /// With --resume: also rerun rollouts that ended in an error
     #[arg(long, requires = "resume", help_heading = "Results")]
     pub(crate) rerun_errors: bool,
     #[command(flatten)]
@@ -90,9 +90,9 @@ struct EvaluationData<'a> {
     stopped: Option<String>,
     #[serde(flatten)]
     summary: &'a aec_eval::results::summary::Summary,
-    /// Dollars of all sessions.
+    /// Cost of all sessions, in dollars.
     cost_usd: Option<f64>,
-    /// Dollars of this one.
+    /// Cost of this session, in dollars.
     session_cost_usd: Option<f64>,
 }
 
@@ -156,7 +156,7 @@ pub(crate) fn run(context: &Context, arguments: &EvalRunArguments) -> Result<Out
     for (one, after) in ended.iter().zip(&after) {
         problems.extend(after.carry_out(context, arguments, &project, &runtime, one)?);
     }
-    // A judge that nobody waits for any more ends with the program.
+    // The program does not wait for a judge whose result is no longer needed.
     runtime.shutdown_background();
     let data = data(&ended, begun);
     let outcome = Outcome::new(context.format, &data, || summary_text(&ended))?.problems(problems);
@@ -171,7 +171,7 @@ pub(crate) fn run(context: &Context, arguments: &EvalRunArguments) -> Result<Out
     })
 }
 
-/// Bounds what the evaluations may cost together, with what earlier sessions of them spent.
+/// Limits the total cost of the evaluations, counting what their earlier sessions spent.
 fn limit(opened: &Models, settings: Budget, said: &Caps, evaluations: &[Evaluation]) {
     let tills = || evaluations.iter().map(Evaluation::till);
     let caps = tills().fold(said.clone(), |caps, till| over(&caps, &till.budget.caps));
@@ -180,7 +180,7 @@ fn limit(opened: &Models, settings: Budget, said: &Caps, evaluations: &[Evaluati
     opened.run.limit(caps.budget(settings), spent);
 }
 
-/// Tells a monitor that the evaluations go on, if one was named.
+/// Starts heartbeats to a monitor, if one was named.
 fn start_heart(
     project: &Project,
     runtime: &Runtime,
@@ -197,7 +197,7 @@ fn start_heart(
     Ok(Some(heart))
 }
 
-/// The evaluations that were asked for: those of a file, or the one of the command line.
+/// The evaluations to run: those of the file, or the single one of the command line.
 fn options(
     context: &Context,
     arguments: &EvalRunArguments,
@@ -222,7 +222,7 @@ fn options(
         let problem = Problem::note(what).id(FAMILY.number(95)).in_file(&path);
         problems.push(problem.fix("write them into the file, at its top for all evaluations"));
     }
-    // What shows the run holds for all its evaluations.
+    // Display options apply to all evaluations of the run.
     let shown = EvalOptions {
         heartbeat_url: said.heartbeat_url,
         ledger: said.ledger,
@@ -230,7 +230,7 @@ fn options(
         verbose: said.verbose,
         ..EvalOptions::default()
     };
-    // Which interpreter this machine has is nothing that a file can know; one that names it is heeded.
+    // A file cannot know this machine's interpreter, so the flag applies unless the file names one.
     let here = EvalOptions { python: said.python, ..EvalOptions::default() };
     let evaluations = evaluations.into_iter().map(|one| shown.clone().over(one.over(here.clone())));
     Ok((evaluations.collect(), problems))
@@ -240,7 +240,7 @@ fn are(number: usize) -> &'static str {
     if number == 1 { "is" } else { "are" }
 }
 
-/// What the command line says.
+/// The options on the command line.
 fn said(context: &Context, arguments: &EvalRunArguments) -> Result<EvalOptions, Failure> {
     let path = |path: &Option<PathBuf>| path.as_deref().map(|path| context.absolute(path)).transpose();
     let said = &arguments.options;
@@ -256,7 +256,7 @@ fn said(context: &Context, arguments: &EvalRunArguments) -> Result<EvalOptions, 
     })
 }
 
-/// The project, with the endpoints file of the evaluations: all of a run share one.
+/// The project, with the endpoints file of the evaluations; all evaluations of a run share one.
 fn open_project(
     context: &Context,
     arguments: &EvalRunArguments,
@@ -278,7 +278,7 @@ fn open_project(
     models::project_with(context, &endpoints, &arguments.budget, tasks)
 }
 
-/// The client of the run, and the name under which each evaluation asks for its model.
+/// The model client of the run, and the name of each evaluation's model.
 fn open_models(
     context: &Context,
     arguments: &EvalRunArguments,
@@ -323,7 +323,7 @@ fn data(ended: &[Ended], begun: Instant) -> Data<'_> {
     Data { evaluations: evaluations.collect(), duration_seconds: begun.elapsed().as_secs_f64() }
 }
 
-/// What the exit code and the envelope tell of evaluations.
+/// The problems of ended evaluations, for the exit code and the envelope.
 fn found(ended: &[Ended]) -> Vec<Problem> {
     let mut problems = Vec::new();
     for one in ended {
@@ -341,7 +341,7 @@ fn found(ended: &[Ended]) -> Vec<Problem> {
             Some(Stopped::Fatal(why) | Stopped::Storage(why)) => {
                 let what = format!("`{env}` stopped before its end: {why}");
                 problems.push(
-                    Problem::error(what).id(FAMILY.number(100)).fix("mend that, then go on with --resume"),
+                    Problem::error(what).id(FAMILY.number(100)).fix("fix that, then continue with --resume"),
                 );
             }
             None => {}

@@ -28,7 +28,7 @@ pub(crate) struct EvalShowArguments {
     /// Directory of the evaluation, or its id
     #[arg(value_name = "RUN")]
     pub(crate) run: String,
-    /// Also show the conversations of so many rollouts
+    /// Also show the conversations of this many rollouts
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) rollouts: usize,
 }
@@ -74,14 +74,14 @@ pub(crate) fn show(context: &Context, arguments: &EvalShowArguments) -> Result<O
     Ok(Outcome::new(context.format, &data, text)?.problems(problems))
 }
 
-/// The first rows of a file, as they stand.
+/// The first rows of a file, unchanged.
 fn first_rows(path: &Path, most: usize) -> Result<Vec<Box<RawValue>>, Failure> {
     if most == 0 {
         return Ok(Vec::new());
     }
     let mut rows = Vec::new();
     for line in BufReader::new(std::fs::File::open(path)?).lines().take(most) {
-        // What is no row was told when everything was read.
+        // Broken rows were reported when the whole file was read.
         if let Ok(row) = RawValue::from_string(line?) {
             rows.push(row);
         }

@@ -1,4 +1,4 @@
-//! What beginning a run of evolution needs: its workspace, tasks, settings and what it may cost.
+//! How a run of evolution begins: its workspace, tasks, settings and budget.
 
 use std::path::{Path, PathBuf};
 
@@ -43,22 +43,22 @@ use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::output::Outcome;
 
-/// A run that is to begin or to go on.
+/// A run that is about to begin or to continue.
 pub(crate) struct Opened {
     pub(crate) project: Project,
     pub(crate) workspace: Workspace,
-    /// Absent where nothing is written.
+    /// Absent in a dry run, which writes nothing.
     pub(crate) held: Option<Held>,
     pub(crate) settings: Settings,
     pub(crate) kind: Kind,
-    /// The candidate that the run begins or began with.
+    /// The candidate that the run starts from.
     pub(crate) baseline: Candidate,
 }
 
 pub(crate) fn open_project(context: &Context, arguments: &CarryArguments) -> Result<Project, Failure> {
     let mut overrides = arguments.tasks_root.overrides(context)?;
     overrides.extend(arguments.ledger_root.overrides(context)?);
-    // The budget of the flags is that of the run, over all its sessions; it does not go through the settings.
+    // The budget in the flags is for all sessions of the run, so it does not go through the settings.
     models::project_with(context, &arguments.endpoints, &Caps::default(), overrides)
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn sandbox(argument: &SandboxArgument) -> SandboxChoice {
     }
 }
 
-/// Engines are kept apart as trials are.
+/// Engines are isolated in the same way as trials.
 pub(crate) fn as_argument(sandbox: SandboxChoice) -> SandboxArgument {
     let sandbox = match sandbox {
         SandboxChoice::Namespaces => SandboxLevel::Namespaces,
@@ -78,12 +78,12 @@ pub(crate) fn as_argument(sandbox: SandboxChoice) -> SandboxArgument {
     SandboxArgument { sandbox }
 }
 
-/// What lies in the workspace. A run keeps it; somebody who only looks does not.
+/// The candidate in the workspace. A run keeps it in git; a dry run does not.
 pub(crate) fn first(workspace: &Workspace, dry_run: bool) -> Result<Candidate, Failure> {
     Ok(if dry_run { workspace.here()? } else { workspace.keep_here()? })
 }
 
-/// The tasks at or below a path, as a selection.
+/// Selects the task at a path, or the tasks below it.
 pub(crate) fn below_tasks(project: &Project, path: &Path) -> Result<SelectionTable, Failure> {
     let root = project.settings.path(Setting::Tasks);
     let inside = path.strip_prefix(&root).ok().and_then(Path::to_str).filter(|inside| !inside.is_empty());
@@ -91,15 +91,15 @@ pub(crate) fn below_tasks(project: &Project, path: &Path) -> Result<SelectionTab
         return Ok(SelectionTable::default());
     }
     let Some(inside) = inside.filter(|_| path.is_dir()) else {
-        let problem =
-            Problem::error("`task.task_path` is no task and no directory of tasks").id(FAMILY.number(46));
+        let problem = Problem::error("`task.task_path` is neither a task nor a directory of tasks")
+            .id(FAMILY.number(46));
         let fix = format!("name a directory below {}", project.shown(&root).display());
         return Err(problem.fix(fix).in_file(path).into());
     };
     Ok(SelectionTable { include_patterns: vec![inside.to_owned()], ..SelectionTable::default() })
 }
 
-/// Flags of this invocation that replace what the file or the log says.
+/// Applies the flags of this invocation, which override the file and the log.
 pub(crate) fn with_flags(
     mut settings: Settings,
     kind: Kind,
@@ -112,7 +112,7 @@ pub(crate) fn with_flags(
         }
         let before = settings.max_cost_usd;
         settings.max_cost_usd = limit.most().map(MicroDollars::dollars);
-        // Trials keep their part of a whole that is raised; a part is never more than the whole.
+        // When the total budget is raised, the budget of trials grows in proportion, but never beyond the total.
         if let (Some(part), Some(before), Some(whole)) =
             (settings.eval_budget_usd, before, settings.max_cost_usd)
         {
@@ -161,7 +161,7 @@ pub(crate) fn begin(
     if dry_run {
         return preview(context, &opened, template, arguments, fewest);
     }
-    // Whatever can be found wrong is found before the run has a directory.
+    // Everything is checked before the run gets a directory.
     let checked = check(context, &opened, template.clone(), arguments, fewest)?;
     let division = settings.tasks.as_ref().map(|_| checked.supply.division().clone());
     drop(checked);
@@ -198,7 +198,7 @@ pub(crate) fn begin(
     carry_out(context, opened, template, arguments, (directory, carried), told)
 }
 
-/// The directories of a run as its log keeps them.
+/// The directories of a run, as its log records them.
 pub(crate) fn roots(project: &Project) -> Roots {
     let shown = |setting| project.shown(&project.settings.path(setting)).to_string_lossy().into_owned();
     Roots { tasks: shown(Setting::Tasks), ledger: shown(Setting::Ledger) }
@@ -226,18 +226,18 @@ pub(crate) fn find_template(opened: &Opened) -> Result<Option<Template>, Failure
     }
 }
 
-/// What a run needs beside its log.
+/// What a run needs besides its log.
 pub(crate) struct PreparedEvolution {
     pub(crate) models: Models,
     pub(crate) supply: Supply,
     pub(crate) plan: Plan,
     pub(crate) frame: Frame,
     pub(crate) judge: Judge,
-    /// What was said, now or in earlier sessions.
+    /// The terms of this invocation, over those of earlier sessions.
     pub(crate) terms: Terms,
 }
 
-/// Finds out whether a run could begin, before it has a name.
+/// Checks whether a run could begin, before it gets a name.
 pub(crate) fn check(
     context: &Context,
     opened: &Opened,
@@ -251,7 +251,7 @@ pub(crate) fn check(
     Ok(prepared)
 }
 
-/// A test has each task once, so with too few of them even the best candidate could not be accepted.
+/// A test uses each task once, so with too few tasks even the best candidate could not be accepted.
 pub(crate) fn enough_for_tests(supply: &Supply, settings: &Settings, fewest: usize) -> Result<(), Failure> {
     let Some(count) = supply.tasks_of_tests().filter(|count| *count < fewest) else { return Ok(()) };
     let what = format!(
@@ -273,18 +273,16 @@ pub(crate) fn enough_for_tests(supply: &Supply, settings: &Settings, fewest: usi
     Err(Problem::error(what).id(FAMILY.number(22)).why(why).fix(fix).into())
 }
 
-/// Where the tasks of a run come from.
 pub(crate) struct RunTasks<'a> {
     pub(crate) template: Option<Template>,
-    /// How selected ones are divided; absent where that is to be found out.
+    /// How selected tasks are divided; absent if they are not divided yet.
     pub(crate) division: Option<Division>,
-    /// The run's id.
     pub(crate) run: &'a str,
-    /// Where made ones go.
+    /// Directory for generated tasks.
     pub(crate) directory: PathBuf,
 }
 
-/// Finds out whether everything is there that a run needs.
+/// Checks that everything that a run needs is available.
 pub(crate) fn prepare(
     context: &Context,
     opened: &Opened,
@@ -312,7 +310,7 @@ pub(crate) fn prepare(
         tool_version: VERSION.to_owned(),
     };
     let agent = planned(&places, &settings.solver, baseline)?;
-    // What keeps every step from being planned keeps the run from beginning.
+    // A problem that would prevent every step from being planned prevents the run from beginning.
     let mut problems = frame.step(&[], Vec::new(), vec![agent.clone()], 1).err().unwrap_or_default();
     let plan = frame.opening(vec![agent]);
     problems.extend(agents::prepare(&plan, &project.root, &models.client).err().unwrap_or_default());
@@ -342,7 +340,7 @@ pub(crate) fn prepare(
         Ok(_) => return Err(problems.into()),
         Err(found) => return Err(problems.into_iter().chain(found).collect::<Vec<_>>().into()),
     };
-    // What was learned over one workspace may have been carried into another, so every run counts.
+    // Lessons from one workspace may have been copied into another, so all runs are compared.
     let mut others = RunDirectory::of_both_kinds(&feedback(project))?;
     others.retain(|other| other.kind != opened.kind || other.run.as_str() != run);
     supply.compare_with(&others);
@@ -358,7 +356,7 @@ pub(crate) struct Preview<'a> {
     horizon: u32,
     needed_evidence: f64,
     fewest_tasks: usize,
-    /// Different tasks of tests; absent where they are made on the fly.
+    /// Number of different tasks for tests; absent if tasks are generated on the fly.
     tasks_of_tests: Option<usize>,
     tasks_kept: usize,
     trials_at_most: u64,
@@ -380,7 +378,7 @@ pub(crate) fn preview(
     let batch = u64::from(settings.batch_size);
     let most = settings.acceptance.max_tasks as usize;
     let most = supply.tasks_of_tests().map_or(most, |count| count.min(most));
-    // The first candidate and the best work on what is kept for the end.
+    // Both the first candidate and the best one are tried on the tasks that are kept for the end.
     let for_the_end = 2 * supply.tasks_kept() as u64;
     let data = Preview {
         dry_run: true,
@@ -435,12 +433,12 @@ pub(crate) fn preview(
     })?;
     let mut problems = prepared.models.problems.clone();
     problems.extend(prepared.supply.remarks.iter().cloned());
-    // Warnings keep no run from being carried out, so they are no failure of a dry run either.
+    // Warnings do not stop a run, so they do not make a dry run fail either.
     let outcome = outcome.problems(problems).exit(Exit::Success);
     Ok(outcome.remark("Nothing was run and nothing was written."))
 }
 
-/// What selected tasks are for. A gain of a half needs about three times as many pairs as one of 1.
+/// What selected tasks are used for. Showing a gain of 0.5 needs about three times as many pairs as a gain of 1.
 pub(crate) fn tasks_text(tests: usize, kept: usize, fewest: usize) -> String {
     let few = if tests < fewest.saturating_mul(3) { ": enough to show large gains only" } else { "" };
     format!("{} for tests, {kept} kept for the end{few}\n", text::count(tests, "selected task"))

@@ -1,5 +1,5 @@
-//! Carrying out a run of `evolve` or `swarm`: everything that it needs is put together, it works until its end or until
-//! somebody stops it, and what it came to is told.
+//! Carries out a run of `evolve` or `swarm`: puts together everything it needs, runs it until it ends or the user stops
+//! it, and reports the result.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
@@ -42,22 +42,22 @@ use crate::output::Outcome;
 use crate::progress::events::EventLog;
 use crate::signals::Signals;
 
-/// How often wishes of others are looked for.
+/// How often the run looks for requests to stop.
 const TICK: Duration = Duration::from_millis(200);
-/// Attempts at a trial, when faults are not the agent's and may pass.
+/// Most attempts at a trial whose fault is not the agent's and may be temporary.
 const MAX_ATTEMPTS: u32 = 3;
 
-/// What the log of a run says so far.
+/// The log of a run, and the state that it describes.
 pub(crate) struct Told {
     pub(crate) log: Log,
     pub(crate) state: State,
-    /// That somebody goes on with it, and with which budget. They are part of the state, and written down once nothing can
-    /// refuse the run any more: until then the log says why it stopped before.
+    /// The events that record the resumption and its budget. The state includes them already. They are written to the
+    /// log only once nothing can refuse the run any more, so that until then the log says why it stopped before.
     pub(crate) resumed: Vec<Event>,
 }
 
 impl Told {
-    /// The journal of the run, with what is new in it.
+    /// The journal of the run, with the new events written to the log.
     fn journal(mut self, directory: &RunDirectory, progress: &EvolveProgress) -> std::io::Result<Journal> {
         for event in self.resumed {
             self.log.add(event)?;
@@ -66,7 +66,7 @@ impl Told {
     }
 }
 
-/// Carries a run out from wherever it is.
+/// Carries a run out, from its beginning or from where it stopped.
 pub(crate) fn carry_out(
     context: &Context,
     opened: Opened,
@@ -177,7 +177,7 @@ pub(crate) fn carry_out(
     conclude(context, &directory, ended, problems)
 }
 
-/// Who pays for everything, and for trials. What earlier sessions took is gone from both.
+/// The accounts for everything and for trials alone, reduced by what earlier sessions spent.
 fn accounts(
     project: &Project,
     settings: &Settings,
@@ -199,7 +199,7 @@ fn accounts(
     (models.run.clone(), trials)
 }
 
-/// The terms as the experiment keeps them: the log of the run says what it may cost.
+/// The terms that the experiment records: the log of the run decides its budget.
 fn kept(terms: Terms, settings: &Settings) -> Terms {
     let caps = Caps {
         max_cost: settings.max_cost_usd.and_then(|dollars| dollars.to_string().parse().ok()),
@@ -209,7 +209,7 @@ fn kept(terms: Terms, settings: &Settings) -> Terms {
     Terms { concurrency: Some(settings.concurrency), caps, ..terms }
 }
 
-/// The smaller of two, as far as they are there.
+/// The smaller of two limits; an absent limit does not count.
 fn least<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),
@@ -217,7 +217,7 @@ fn least<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
     }
 }
 
-/// Attempts that were cancelled may take a moment to let go of the steps.
+/// Closes the steps. Cancelled attempts may hold them for a moment longer.
 fn close(mut steps: Arc<StepRunner>, stopped: Option<StopReason>) -> Result<(), Failure> {
     for _ in 0..100 {
         match Arc::try_unwrap(steps) {
@@ -228,27 +228,27 @@ fn close(mut steps: Arc<StepRunner>, stopped: Option<StopReason>) -> Result<(), 
             }
         }
     }
-    // What is recorded is safe; the next session finishes what is left.
+    // Everything recorded is safe; the next session finishes the rest.
     Ok(())
 }
 
-/// A run does not overwrite what people change by hand meanwhile, so the best may not be what lies in the workspace.
+/// A run does not overwrite files that the user edits meanwhile, so the workspace may not hold the best candidate.
 fn hidden_best(engine: &Engine, workspace: &Path) -> Option<Problem> {
     let (best, baseline) = engine.look(|state| (state.champion, state.started.baseline));
     if best == baseline || engine.workspace.here().is_ok_and(|here| here.id == best) {
         return None;
     }
-    let problem = Problem::warning("the workspace does not hold the best").id(FAMILY.number(19));
+    let problem = Problem::warning("the workspace does not hold the best candidate").id(FAMILY.number(19));
     let shown = workspace.display();
     Some(
         problem
-            .why("it was changed by hand while the run went on, and what was written there is untested")
+            .why("it was edited while the run went on, and the edited version is untested")
             .fix(format!("take the best with `aec-bench evolve rollback {shown} {}`", short(best)))
             .in_file(workspace),
     )
 }
 
-/// Hears what others ask for through `stop`.
+/// Passes on requests of `stop` commands.
 async fn watch(directory: RunDirectory, steps: Weak<StepRunner>, control: Control) {
     loop {
         let wish = directory.wish().max(steps.upgrade().map_or(Wish::GoOn, |steps| steps.wish()));
@@ -277,7 +277,7 @@ fn conclude(
     let outcome = Outcome::new(context.format, &data, || view_text(&view))?;
     let resume = format!("aec-bench {} resume {}", directory.kind.name(), directory.run);
     match ended {
-        // Warnings about the tasks are told; a run that came to its end is done all the same.
+        // Warnings about the tasks are reported, but a completed run still succeeds.
         Ok(()) => Ok(outcome.problems(problems).exit(Exit::Success)),
         Err(unfinished) => {
             let stopped =

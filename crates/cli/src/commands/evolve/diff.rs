@@ -22,13 +22,13 @@ use crate::output::Outcome;
                         aec-bench evolve diff workspaces/cables evolve-cables-1-1\n  \
                         aec-bench evolve diff workspaces/cables evolve-cables-1-0 evolve-cables-1-1")]
 pub(crate) struct EvolveDiffArguments {
-    /// The workspace
+    /// Workspace of the candidates
     #[arg(value_name = "WORKSPACE", value_hint = ValueHint::DirPath)]
     pub(crate) workspace: PathBuf,
-    /// A candidate or a label
+    /// Candidate or label
     #[arg(value_name = "CANDIDATE")]
     pub(crate) first: String,
-    /// Another one [default: the first is compared with its parent]
+    /// Second candidate [default: the first is compared with its parent]
     #[arg(value_name = "CANDIDATE")]
     pub(crate) second: Option<String>,
 }
@@ -52,7 +52,7 @@ pub(crate) fn diff(context: &Context, arguments: &EvolveDiffArguments) -> Result
     Ok(if data.diff.is_empty() { outcome.remark("They are the same.") } else { outcome })
 }
 
-/// A difference as it is printed: what a model wrote does not move the cursor.
+/// A difference, safe to print: text written by a model cannot move the cursor.
 pub(crate) fn diff_text(diff: &str) -> String {
     let lines: Vec<_> = diff.lines().map(text::printable).collect();
     if lines.is_empty() { String::new() } else { format!("{}\n", lines.join("\n")) }
@@ -63,7 +63,7 @@ fn parent_of(workspace: &Workspace, candidate: &Candidate) -> Result<Candidate, 
     match version.as_ref().map(|version: &Version| version.parents.as_slice()) {
         Some([parent, ..]) => Ok(workspace.load(*parent)?),
         _ => {
-            let what = format!("{} was made from no other candidate", candidate.name());
+            let what = format!("{} has no parent candidate", candidate.name());
             Err(Problem::error(what).id(FAMILY.number(17)).fix("name two candidates").into())
         }
     }

@@ -24,16 +24,16 @@ use crate::output::Outcome;
                   aec-bench evolve export workspaces/cables evolve-cables-1-1 --output best"
 )]
 pub(crate) struct EvolveExportArguments {
-    /// The workspace
+    /// Workspace of the candidate
     #[arg(value_name = "WORKSPACE", value_hint = ValueHint::DirPath)]
     pub(crate) workspace: PathBuf,
-    /// A candidate or a label [default: what lies in the workspace]
+    /// Candidate or label [default: the current files of the workspace]
     #[arg(value_name = "CANDIDATE")]
     pub(crate) candidate: Option<String>,
-    /// Directory to write its files into, which must not exist
+    /// Directory to write the candidate's files into; it must not exist
     #[arg(long, short, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) output: Option<PathBuf>,
-    /// File to write the whole system prompt into, which must not exist, for `system_prompt_file` of an experiment
+    /// File to write the whole system prompt into, for `system_prompt_file` of an experiment; it must not exist
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) prompt: Option<PathBuf>,
 }
@@ -82,13 +82,12 @@ pub(crate) fn export(context: &Context, arguments: &EvolveExportArguments) -> Re
 /// An export never replaces anything.
 fn nothing_in_place(path: &Path, fix: &str) -> Result<(), Failure> {
     if path.symlink_metadata().is_ok() {
-        let problem = Problem::error("there is something in the place of the export").id(FAMILY.number(18));
+        let problem = Problem::error("the destination of the export exists already").id(FAMILY.number(18));
         return Err(problem.fix(fix).in_file(path).into());
     }
     Ok(())
 }
 
-/// Writes the files of a candidate into a new directory.
 pub(crate) fn write_files(context: &Context, path: &Path, candidate: &Candidate) -> Result<PathBuf, Failure> {
     let directory = context.absolute(path)?;
     nothing_in_place(&directory, "name a directory that does not exist")?;

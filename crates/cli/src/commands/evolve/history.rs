@@ -25,10 +25,10 @@ use crate::table::Table;
                         aec-bench evolve history\n  \
                         aec-bench evolve history workspaces/cables")]
 pub(crate) struct EvolveHistoryArguments {
-    /// A workspace; all runs are listed when absent
+    /// Workspace whose candidates are listed [default: all runs are listed]
     #[arg(value_name = "WORKSPACE", value_hint = ValueHint::DirPath)]
     pub(crate) workspace: Option<PathBuf>,
-    /// At most this many, the latest
+    /// Show at most this many, the latest
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub(crate) limit: usize,
 }
@@ -51,7 +51,7 @@ pub(crate) struct RunRow {
     best: Name,
     best_mean: Option<f64>,
     cost_usd: f64,
-    /// Trials and calls without a known price, which the dollars leave out.
+    /// Trials and calls without a known price; the dollars do not include them.
     unpriced: u64,
     started_at: Timestamp,
     updated_at: Timestamp,

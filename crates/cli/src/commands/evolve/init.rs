@@ -21,13 +21,13 @@ use crate::output::Outcome;
                         aec-bench evolve init workspaces/beams\n  \
                         aec-bench evolve init workspaces/pipes --harness direct --name pipes-v2")]
 pub(crate) struct EvolveInitArguments {
-    /// Directory of the workspace; it must be empty or absent
+    /// Directory of the workspace; it must be empty or not exist
     #[arg(value_hint = ValueHint::DirPath)]
     pub(crate) path: PathBuf,
-    /// Name of the workspace [default: that of its directory]
+    /// Name of the workspace [default: the name of its directory]
     #[arg(long, short, value_name = "NAME")]
     pub(crate) name: Option<String>,
-    /// The harness that the prompt is for
+    /// Harness that the prompt is written for
     #[arg(long, short = 'a', visible_alias = "adapter", value_name = "NAME", default_value = "tool_loop", value_parser = harness_names())]
     pub(crate) harness: String,
 }

@@ -1,4 +1,4 @@
-//! What the commands of `evolve` and `swarm` share: finding git, workspaces and runs.
+//! Finding git, workspaces and runs, for the commands of `evolve` and `swarm`.
 
 pub(crate) mod begin;
 pub(crate) mod carry;
@@ -50,25 +50,25 @@ use crate::progress::events::EventsArguments;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum EvolveCommand {
-    /// Make a workspace: a prompt and skills, versioned with git
+    /// Create a workspace: a prompt and skills, versioned with git
     Init(EvolveInitArguments),
-    /// Improve a workspace: propose changes, measure them, accept what is shown to be better
+    /// Improve a workspace: propose changes, measure them, accept those that are shown to be better
     Run(Box<EvolveRunArguments>),
-    /// Go on with a run that was stopped or killed
+    /// Continue a run that was stopped or killed
     Resume(Box<EvolveResumeArguments>),
     /// Ask a run to stop: it finishes the trials under way, or with --force cancels them
     Stop(EvolveStopArguments),
     /// List runs, or the candidates of a workspace with their lineage
     History(EvolveHistoryArguments),
-    /// Show a candidate: what an agent is told, where it comes from
+    /// Show a candidate: its prompt and skills, and where it comes from
     Show(EvolveShowArguments),
-    /// Show what tells two candidates apart
+    /// Show the differences between two candidates
     Diff(EvolveDiffArguments),
-    /// Put a candidate back into the workspace: exactly its files
+    /// Restore a candidate into the workspace: exactly its files
     Rollback(EvolveRollbackArguments),
     /// Write the files of a candidate, or its whole system prompt, somewhere else
     Export(EvolveExportArguments),
-    /// Say what a run did: lineage, scores with intervals, accepted and rejected changes, cost
+    /// Report on a run: lineage, scores with intervals, accepted and rejected changes, cost
     Report(EvolveReportArguments),
 }
 
@@ -76,10 +76,10 @@ pub(crate) fn harness_names() -> PossibleValuesParser {
     PossibleValuesParser::new(aec_run::experiment::Harness::ALL.map(aec_run::experiment::Harness::name))
 }
 
-/// How a run is carried out. Nothing here changes what it searches for.
+/// How a run is carried out. None of these changes what it searches for.
 #[derive(Debug, Args)]
 pub(crate) struct CarryArguments {
-    /// Trials at once, instead of what the file says
+    /// Trials at once, instead of the number in the file
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) concurrency: Option<u32>,
     #[command(flatten)]
@@ -113,14 +113,13 @@ impl EvolveCommand {
     }
 }
 
-/// The git command of this machine.
 pub(crate) fn git(context: &Context) -> Result<GitProgram, Failure> {
     GitProgram::find(context.search_path()).map_err(|error| {
         Failure::environment(Problem::error(error.to_string()).id(FAMILY.number(16)).fix("install git"))
     })
 }
 
-/// A workspace that a person names: a path from where they stand, or a name below `paths.workspaces`.
+/// A workspace that the user named: a path from the current directory, or a name in `paths.workspaces`.
 pub(crate) fn workspace(context: &Context, path: &Path) -> Result<Workspace, Failure> {
     let place = context.absolute(path)?;
     let is_name = path.components().count() == 1 && path.symlink_metadata().is_err();
@@ -131,7 +130,7 @@ pub(crate) fn workspace(context: &Context, path: &Path) -> Result<Workspace, Fai
     Ok(Workspace::open(git(context)?, &place)?)
 }
 
-/// A candidate of a workspace: the one that is named, or what lies there.
+/// The candidate of a workspace that the user named, or else the current files.
 pub(crate) fn candidate(workspace: &Workspace, word: Option<&str>) -> Result<Candidate, Failure> {
     Ok(match word {
         Some(word) => workspace.load(workspace.find(word)?)?,
@@ -139,17 +138,17 @@ pub(crate) fn candidate(workspace: &Workspace, word: Option<&str>) -> Result<Can
     })
 }
 
-/// Where runs keep what they know.
+/// The directory in which runs store what they learned.
 pub(crate) fn feedback(project: &Project) -> PathBuf {
     project.settings.path(Setting::Feedback)
 }
 
-/// The run that a word stands for.
+/// The run that the user named.
 pub(crate) fn run(project: &Project, kind: Kind, word: &str) -> Result<RunDirectory, Failure> {
     Ok(RunDirectory::find(&feedback(project), kind, word)?)
 }
 
-/// The run that a word stands for, of either kind. Runs of both kinds may have the same id: then the kind stands before it.
+/// The run of either kind that the user named. If both kinds have a run with this id, the user must name the kind.
 pub(crate) fn any_run(project: &Project, word: &str) -> Result<RunDirectory, Failure> {
     let feedback = feedback(project);
     for kind in [Kind::Evolution, Kind::Swarm] {
@@ -170,7 +169,7 @@ pub(crate) fn any_run(project: &Project, word: &str) -> Result<RunDirectory, Fai
     }
 }
 
-/// Names of candidates in text: twelve digits are enough for people.
+/// A candidate's id as text shows it: twelve digits are enough for people.
 pub(crate) fn short(id: Digest) -> String {
     aec_evolve::workspace::candidate::name(id).to_string()
 }

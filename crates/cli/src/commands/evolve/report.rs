@@ -21,18 +21,18 @@ use crate::output::Outcome;
                         aec-bench evolve report cables-1\n  \
                         aec-bench evolve report cables-1 --diffs --html evolution.html")]
 pub(crate) struct EvolveReportArguments {
-    /// The run, of an evolution or a swarm, or a beginning of its id that fits only one
+    /// Run of an evolution or a swarm, or the unique beginning of its id
     #[arg(value_name = "RUN")]
     pub(crate) run: String,
-    /// Write a page with everything
+    /// Write an HTML page with everything
     #[arg(long, value_name = "FILE.html", value_hint = ValueHint::FilePath)]
     pub(crate) html: Option<PathBuf>,
-    /// Show the changes of every candidate
+    /// Show the changes made by every candidate
     #[arg(long)]
     pub(crate) diffs: bool,
 }
 
-/// Candidates whose changes are shown at most.
+/// Most candidates whose changes are shown.
 const MOST_DIFFS: usize = 500;
 
 pub(crate) fn report(context: &Context, arguments: &EvolveReportArguments) -> Result<Outcome, Failure> {
@@ -41,7 +41,7 @@ pub(crate) fn report(context: &Context, arguments: &EvolveReportArguments) -> Re
     let mut view = View::read(&directory)?;
     let mut problems = Vec::new();
     if arguments.diffs || arguments.html.is_some() {
-        // Everything but the changes is in the log, so a workspace that is gone hides nothing else.
+        // Everything but the changes is in the log, so without the workspace only the changes are missing.
         match git(context).and_then(|git| Ok(Workspace::open(git, &project.root.join(&view.workspace))?)) {
             Ok(workspace) => view.add_diffs(&workspace, MOST_DIFFS),
             Err(failure) => problems.push(without_changes(&view, &failure)),

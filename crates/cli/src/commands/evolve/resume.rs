@@ -26,7 +26,7 @@ use crate::output::Outcome;
 #[command(after_help = "Examples:\n  \
                         aec-bench evolve resume cables-2 --max-total-tokens 500000")]
 pub(crate) struct EvolveResumeArguments {
-    /// The run, or a beginning of its id that fits only one
+    /// Run, or the unique beginning of its id
     #[arg(value_name = "RUN")]
     pub(crate) run: String,
     #[command(flatten)]
@@ -40,7 +40,7 @@ pub(crate) fn resume_evolution(
     resume(context, Kind::Evolution, arguments)
 }
 
-/// The project with the directories that a run began with. Flags may only say the same again.
+/// The project with the directories that the run began with. Flags may repeat these directories, but not change them.
 pub(crate) fn project_of_run(
     context: &Context,
     project: Project,
@@ -57,7 +57,7 @@ pub(crate) fn project_of_run(
         if is_given && project.settings.path(setting) != kept {
             let what = format!("the run began with {}", project.shown(&kept).display());
             let problem = Problem::error(what).id(FAMILY.number(39));
-            let why = "a run that reads or records elsewhere in each session adds up to nothing";
+            let why = "all sessions of a run must read and record in the same directories";
             return Err(problem.why(why).fix(format!("leave {flag} out")).into());
         }
         let value = kept.to_string_lossy().into_owned();
@@ -66,8 +66,8 @@ pub(crate) fn project_of_run(
     models::project_with(context, &arguments.endpoints, &Caps::default(), overrides)
 }
 
-/// Refuses a run that is over. One that has used its budget as planned goes on with more, as long as the tasks that were
-/// kept for the end are unseen.
+/// Refuses a run that is over. A run that ended because its budget was used up may continue with a higher budget,
+/// unless the tasks kept for the end have already been used.
 pub(crate) fn refuse_if_over(
     directory: &RunDirectory,
     state: &State,
@@ -81,7 +81,8 @@ pub(crate) fn refuse_if_over(
         return Err(problem.fix(begin).into());
     }
     if state.holdout_rewards.is_some() {
-        let why = "the tasks that were kept for the end are used, and could not say anything about what comes after";
+        let why =
+            "the tasks that were kept for the end have been used, so they cannot measure further changes";
         return Err(problem.why(why).fix(begin).into());
     }
     let spent = state.spend().usd;
@@ -104,7 +105,7 @@ pub(crate) fn resume(
         || Problem::error("the run has no beginning").id(FAMILY.number(32)).in_file(directory.path());
     let before = State::replay(&log::entries(directory.path())?).ok_or_else(broken)?;
     let settings: Settings = serde_json::from_value(before.started.settings.clone()).map_err(|error| {
-        Problem::error(format!("what the run was told cannot be read: {error}")).id(FAMILY.number(32))
+        Problem::error(format!("the settings of the run cannot be read: {error}")).id(FAMILY.number(32))
     })?;
     if settings.tasks.is_some() && before.started.division.is_none() {
         let what = format!("{} was begun by an earlier version of this program", directory.run);
@@ -118,7 +119,7 @@ pub(crate) fn resume(
     refuse_if_over(&directory, &before, &settings)?;
     let project = project_of_run(context, project, before.started.roots.as_ref(), &arguments.carry)?;
     let workspace = Workspace::open(git(context)?, &project.root.join(&before.started.workspace))?;
-    // Only who holds the workspace may touch the log: the lock of the run can be removed by hand while it is carried out.
+    // Only the process that holds the workspace may write to the log: the user can remove the run's own lock by hand.
     let held = Some(workspace.hold()?);
     let (log, entries) = Log::resume(directory.path(), context.redactor())?;
     let mut state = State::replay(&entries).ok_or_else(broken)?;

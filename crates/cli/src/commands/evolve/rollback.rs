@@ -16,10 +16,10 @@ use crate::output::Outcome;
 #[command(after_help = "Examples:\n  \
                         aec-bench evolve rollback workspaces/cables evolve-cables-1-0")]
 pub(crate) struct EvolveRollbackArguments {
-    /// The workspace
+    /// Workspace of the candidate
     #[arg(value_name = "WORKSPACE", value_hint = ValueHint::DirPath)]
     pub(crate) workspace: PathBuf,
-    /// A candidate or a label
+    /// Candidate or label
     #[arg(value_name = "CANDIDATE")]
     pub(crate) candidate: String,
 }
@@ -29,7 +29,7 @@ pub(crate) struct RolledBack {
     workspace: PathBuf,
     candidate: Digest,
     name: Name,
-    /// What lay in the workspace before.
+    /// The candidate that was in the workspace before.
     before: Digest,
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn rollback(context: &Context, arguments: &EvolveRollbackArguments) -
     let workspace = workspace(context, &arguments.workspace)?;
     let _held = workspace.hold()?;
     let target = candidate(&workspace, Some(&arguments.candidate))?;
-    // What people changed by hand is kept before it is replaced.
+    // The user's edits are kept in git before they are replaced.
     let before = workspace.keep_here()?;
     workspace.show(&target)?;
     let data = RolledBack {
@@ -47,5 +47,5 @@ pub(crate) fn rollback(context: &Context, arguments: &EvolveRollbackArguments) -
         before: before.id,
     };
     let outcome = Outcome::new(context.format, &data, || format!("{}\n", data.name))?;
-    Ok(outcome.remark(format!("Before it was {}, which is kept.", short(data.before))))
+    Ok(outcome.remark(format!("The previous candidate, {}, is kept.", short(data.before))))
 }

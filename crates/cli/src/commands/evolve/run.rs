@@ -21,10 +21,10 @@ use crate::output::Outcome;
                         aec-bench evolve run --config evolution.yaml --dry-run\n  \
                         aec-bench evolve run --config evolution.yaml --max-cost 10")]
 pub(crate) struct EvolveRunArguments {
-    /// The evolution file
+    /// Evolution file
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) config: PathBuf,
-    /// Say what would be done, and do nothing
+    /// Show what would be done, and do nothing
     #[arg(long, conflicts_with = "events")]
     pub(crate) dry_run: bool,
     #[command(flatten)]

@@ -18,10 +18,10 @@ use crate::output::{Outcome, STRONG};
                         aec-bench evolve show workspaces/cables\n  \
                         aec-bench evolve show workspaces/cables evolve-cables-1-0")]
 pub(crate) struct EvolveShowArguments {
-    /// The workspace
+    /// Workspace of the candidate
     #[arg(value_name = "WORKSPACE", value_hint = ValueHint::DirPath)]
     pub(crate) workspace: PathBuf,
-    /// A candidate or a label [default: what lies in the workspace]
+    /// Candidate or label [default: the current files of the workspace]
     #[arg(value_name = "CANDIDATE")]
     pub(crate) candidate: Option<String>,
 }

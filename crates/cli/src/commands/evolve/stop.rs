@@ -20,7 +20,7 @@ use crate::output::Outcome;
                         aec-bench evolve stop cables-1\n  \
                         aec-bench evolve stop cables-1 --force")]
 pub(crate) struct EvolveStopArguments {
-    /// The run, or a beginning of its id that fits only one
+    /// Run, or the unique beginning of its id
     #[arg(value_name = "RUN")]
     pub(crate) run: String,
     /// Cancel the trials under way instead of waiting for them
@@ -52,7 +52,7 @@ pub(crate) fn ask_to_stop(
         let view = View::read(&directory)?;
         if !view.agents.iter().any(|known| known.name == agent) {
             let names: Vec<&str> = view.agents.iter().map(|agent| agent.name.as_str()).collect();
-            let what = format!("`{}` is no agent of {}", text::printable(agent), directory.run);
+            let what = format!("`{}` is not an agent of {}", text::printable(agent), directory.run);
             let problem = Problem::error(what).id(FAMILY.number(36));
             return Err(problem.fix(format!("name {}", text::one_of(&names))).into());
         }
@@ -66,7 +66,7 @@ pub(crate) fn ask_to_stop(
         Stopping { run: directory.run, agent: agent.map(str::to_owned), force: arguments.force, running };
     let outcome = Outcome::new(context.format, &data, String::new)?;
     Ok(outcome.remark(match (running, agent) {
-        (false, _) => format!("Nobody carries out {}.", data.run),
+        (false, _) => format!("{} is not running.", data.run),
         (true, Some(agent)) => format!("Asked {agent} of {} to stop.", data.run),
         (true, None) => {
             format!("Asked {} to stop. Go on with `aec-bench {} resume {}`.", data.run, kind.name(), data.run)

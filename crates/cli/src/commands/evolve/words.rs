@@ -1,4 +1,4 @@
-//! Runs of evolution in words.
+//! Describes runs of evolution in text.
 
 use aec_base::text;
 use aec_evolve::edit::Dropped;
@@ -42,7 +42,7 @@ pub(crate) fn head(view: &View) -> String {
     shown
 }
 
-/// What the tasks that were kept for the end say.
+/// The result on the tasks that were kept for the end.
 pub(crate) fn holdout_text(holdout: &HoldoutView) -> String {
     let number = |value: Option<f64>| value.map_or_else(|| "?".to_owned(), |value| format!("{value:.3}"));
     let signed = |value: Option<f64>| value.map_or_else(|| "?".to_owned(), signed);
@@ -64,7 +64,7 @@ pub(crate) fn holdout_text(holdout: &HoldoutView) -> String {
     )
 }
 
-/// A difference with its sign. What rounds to nothing has none below it.
+/// A difference with its sign. A value that rounds to zero gets a plus sign.
 pub(crate) fn signed(value: f64) -> String {
     let shown = format!("{value:+.3}");
     if shown == "-0.000" { "+0.000".to_owned() } else { shown }
@@ -78,7 +78,7 @@ pub(crate) fn score(candidate: &CandidateView) -> String {
     }
 }
 
-/// A run as text: where it stands, its cycles, its lineage, its archive.
+/// A run as text: its state, its cycles, its lineage and its archive.
 pub(crate) fn view_text(view: &View) -> String {
     let mut shown = head(view);
     if !view.cycles.is_empty() {
@@ -142,7 +142,7 @@ pub(crate) fn view_text(view: &View) -> String {
     shown
 }
 
-/// What models proposed that was not taken, and why: whoever writes instructions for them needs to know.
+/// Proposals of models that were not taken, and why. The author of the models' instructions needs to know this.
 pub(crate) fn dropped_text(view: &View) -> String {
     let mut shown = String::new();
     for cycle in view.cycles.iter().filter(|cycle| !cycle.dropped.is_empty()) {
@@ -153,7 +153,6 @@ pub(crate) fn dropped_text(view: &View) -> String {
     if shown.is_empty() { shown } else { format!("\nProposed and not taken:\n{shown}") }
 }
 
-/// A change that was not taken, in a line.
 pub(crate) fn dropped_line(dropped: &Dropped) -> String {
     format!("{}: {}", text::printable(&dropped.what), text::printable(&dropped.why))
 }

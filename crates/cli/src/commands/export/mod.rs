@@ -14,7 +14,7 @@ use crate::output::Outcome;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ExportCommand {
-    /// Write conversations that earned enough, to imitate them
+    /// Write conversations with a high enough reward, for supervised fine-tuning
     Sft(ExportSftArguments),
     /// Write pairs of a better and a worse answer to the same prompt
     Preferences(ExportPreferencesArguments),

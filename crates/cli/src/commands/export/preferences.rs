@@ -15,10 +15,10 @@ use crate::output::Outcome;
 pub(crate) struct ExportPreferencesArguments {
     #[command(flatten)]
     pub(crate) data: TrainingDataArguments,
-    /// How much more the better answer must have earned
+    /// Smallest difference between the rewards of the better and the worse answer
     #[arg(long, value_name = "REWARD", default_value_t = 0.5)]
     pub(crate) min_gap: f64,
-    /// Pairs of one task at most
+    /// Most pairs of one task
     #[arg(long, value_name = "N", default_value_t = 4)]
     pub(crate) max_pairs: usize,
 }

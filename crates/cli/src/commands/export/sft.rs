@@ -15,7 +15,7 @@ use crate::output::Outcome;
 pub(crate) struct ExportSftArguments {
     #[command(flatten)]
     pub(crate) data: TrainingDataArguments,
-    /// What a conversation must have earned
+    /// Smallest reward of a conversation
     #[arg(long, value_name = "REWARD", default_value_t = 1.0)]
     pub(crate) min_reward: f64,
 }

@@ -1,4 +1,4 @@
-//! What both kinds of training data share.
+//! What `export sft` and `export preferences` share.
 
 use std::path::PathBuf;
 
@@ -25,10 +25,10 @@ pub(crate) struct TrainingDataArguments {
     /// File to write
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
-    /// Also write what models thought, as far as providers show it
+    /// Include the models' reasoning, if the provider returned it
     #[arg(long)]
     pub(crate) thoughts: bool,
-    /// Replace a file that is there
+    /// Replace an existing file
     #[arg(long)]
     pub(crate) force: bool,
 }
@@ -37,13 +37,12 @@ pub(crate) struct TrainingDataArguments {
 pub(crate) struct Data {
     file: PathBuf,
     rows: usize,
-    /// Trials that were looked at.
     trials: usize,
-    /// Trials whose tasks are held out, or do not say that they are public.
+    /// Trials of tasks that are held out or not marked as public.
     not_public: usize,
     /// Trials without a reward, a conversation or an answer.
     unusable: usize,
-    /// Trials that earned too little, or that nothing pairs with.
+    /// Trials whose reward is too small, or that have no counterpart for a pair.
     left_out: usize,
 }
 

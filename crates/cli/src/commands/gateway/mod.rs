@@ -11,7 +11,7 @@ use crate::output::Outcome;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum GatewayCommand {
-    /// Serve models on loopback to whoever holds a token; keys stay here
+    /// Serve models on loopback to programs that hold a token; keys stay in this process
     Serve(GatewayServeArguments),
 }
 

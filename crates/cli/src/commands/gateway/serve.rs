@@ -1,4 +1,4 @@
-//! `aec-bench gateway serve`: models for programs that must not see keys.
+//! `aec-bench gateway serve`: serves models to programs that must not see keys.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -28,22 +28,22 @@ use crate::signals::Signals;
                         aec-bench gateway serve --model gpt-4.1-mini --max-cost 5\n  \
                         aec-bench gateway serve --model gpt-4.1-mini --tokens 4 --token-max-cost 1 --json")]
 pub(crate) struct GatewayServeArguments {
-    /// Models or endpoint ids that may be called
+    /// Model or endpoint id that may be called
     #[arg(long, short, value_name = "MODEL", required = true)]
     pub(crate) model: Vec<String>,
     /// Address to listen on; it must be on loopback
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     pub(crate) listen: SocketAddr,
-    /// Listen on this Unix socket as well
+    /// Also listen on this Unix socket
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub(crate) socket: Option<PathBuf>,
-    /// How many tokens to issue, each with a budget of its own (`budget.trial_usd`, `budget.trial_tokens`)
+    /// Number of tokens to issue, each with its own budget (`budget.trial_usd`, `budget.trial_tokens`)
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=4096))]
     pub(crate) tokens: u16,
-    /// Most dollars that the holder of one token may spend
+    /// Most dollars that may be spent with one token
     #[arg(long, value_name = "USD")]
     pub(crate) token_max_cost: Option<Limit<MicroDollars>>,
-    /// Most calls at once for each token
+    /// Most calls at once with one token
     #[arg(long, value_name = "N", default_value_t = aec_model::gateway::Grant::USUAL_IN_FLIGHT, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_in_flight: u32,
     #[command(flatten)]
@@ -75,7 +75,7 @@ pub(crate) fn serve(context: &Context, arguments: &GatewayServeArguments) -> Res
         let what = format!("`{}` is not on loopback", arguments.listen);
         return Err(Failure::usage(
             Problem::error(what)
-                .why("whoever reaches the gateway and holds a token spends your money")
+                .why("anyone who reaches the gateway and holds a token can spend your money")
                 .fix("listen on 127.0.0.1, and forward the port if it is needed elsewhere"),
         ));
     }
@@ -169,7 +169,7 @@ async fn listen(
     Ok((tcp, unix))
 }
 
-/// Serves until a signal comes, then lets calls under way end unless another one comes.
+/// Serves until a signal arrives, then finishes open calls unless a second signal arrives.
 async fn run(
     gateway: &Gateway,
     tcp: TcpListener,
@@ -180,7 +180,7 @@ async fn run(
     let stopped = || {
         let mut stopping = stopping.clone();
         async move {
-            // An error means that the sender is gone, which is a stop as well.
+            // An error means that the sender was dropped, which is also a reason to stop.
             stopping.wait_for(|stop| *stop).await.ok();
         }
     };

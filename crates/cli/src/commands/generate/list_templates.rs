@@ -22,13 +22,13 @@ use crate::table::Table;
                         aec-bench generate list-templates\n  \
                         aec-bench generate list-templates --discipline civil --filter category=drainage")]
 pub(crate) struct ListTemplatesArguments {
-    /// Only this discipline
+    /// Only templates of this discipline
     #[arg(long, value_name = "NAME")]
     pub(crate) discipline: Vec<String>,
     /// Only templates whose field has this value, such as category=cables
     #[arg(long, value_name = "FIELD=VALUE")]
     pub(crate) filter: Vec<String>,
-    /// At most this many
+    /// Show at most this many
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<usize>,
     #[command(flatten)]
@@ -86,7 +86,7 @@ pub(crate) fn list(context: &Context, arguments: &ListTemplatesArguments) -> Res
     })
 }
 
-/// The templates at hand: built in, of the project, and of directories that were named.
+/// All available templates: built in, of the project, and in directories that the user named.
 pub(crate) fn library(context: &Context, arguments: &TemplatesArgument) -> Result<Library, Failure> {
     Ok(Library::load(&roots(context, arguments)?))
 }

@@ -21,22 +21,22 @@ use crate::output::Outcome;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum GenerateCommand {
-    /// Make instances of one template
+    /// Generate instances of one template
     Task(GenerateTaskArguments),
-    /// Make the suite that a suite.toml describes
+    /// Generate the suite described by a suite.toml
     Suite(GenerateSuiteArguments),
-    /// List the templates at hand
+    /// List all available templates
     ListTemplates(ListTemplatesArguments),
-    /// Try a template out: engine, examples, tiers, prompts, calculator
+    /// Check a template: engine, examples, tiers, prompts, calculator
     ValidateTemplate(ValidateTemplateArguments),
-    /// Make again what a manifest says and compare every byte
+    /// Generate again what a manifest describes, and compare every byte
     Replay(ReplayArguments),
 }
 
-/// Where templates come from besides the library and `paths.templates`.
+/// Directories of templates besides the library and `paths.templates`.
 #[derive(Debug, Args)]
 pub(crate) struct TemplatesArgument {
-    /// Directory with more templates
+    /// Directory with further templates
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) user_dir: Vec<PathBuf>,
 }

@@ -18,10 +18,10 @@ use crate::output::Outcome;
 #[command(after_help = "Examples:\n  \
                         aec-bench generate replay tasks/generated/cables/generation-manifest.json")]
 pub(crate) struct ReplayArguments {
-    /// generation-manifest.json
+    /// Path of generation-manifest.json
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) manifest: PathBuf,
-    /// Write the result into this directory, which must not exist
+    /// Write the result into this directory; it must not exist
     #[arg(long, short, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
@@ -39,7 +39,7 @@ pub(crate) fn replay(context: &Context, arguments: &ReplayArguments) -> Result<O
             Problem::error(difference.what.clone())
                 .id(FAMILY.number(20))
                 .about(&difference.task)
-                .fix("somebody edited the task, or it was made elsewhere; --output writes what the manifest says")
+                .fix("the task was edited, or generated elsewhere; --output writes what the manifest describes")
                 .in_file(manifest.with_file_name(&difference.task))
         })
         .collect();

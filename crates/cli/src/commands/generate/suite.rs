@@ -28,19 +28,19 @@ use crate::table::Table;
                         aec-bench generate suite --dry-run\n  \
                         aec-bench generate suite --config suite.toml --seed 7")]
 pub(crate) struct GenerateSuiteArguments {
-    /// The suite's file
+    /// Suite file
     #[arg(long, short, value_name = "FILE", default_value = "suite.toml", value_hint = ValueHint::FilePath)]
     pub(crate) config: PathBuf,
-    /// Seed instead of the file's
+    /// Seed, instead of the one in the file
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) seed: Option<i64>,
-    /// Directory instead of the file's
+    /// Output directory, instead of the one in the file
     #[arg(long, short, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) output: Option<PathBuf>,
-    /// Replace a suite that is there already and differs
+    /// Replace an existing suite that differs
     #[arg(long)]
     pub(crate) replace: bool,
-    /// Count what would be made, without making it
+    /// Count what would be generated, without generating it
     #[arg(long, conflicts_with = "validate_only")]
     pub(crate) dry_run: bool,
     /// Only check the file and the templates that it selects
@@ -148,7 +148,7 @@ pub(crate) fn suite(context: &Context, arguments: &GenerateSuiteArguments) -> Re
     Ok(outcome.problems(problems))
 }
 
-/// Where the suite goes: the flag, the file, or beside the other tasks. It must not swallow what is there.
+/// The suite's directory: from the flag, else the file, else beside the other tasks. It must not hold the tasks root.
 fn output_directory(
     context: &Context,
     project: &Project,

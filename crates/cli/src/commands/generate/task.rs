@@ -33,37 +33,37 @@ use crate::table::Table;
                         aec-bench generate task voltage-drop --instances 20 --difficulty hard --dry-run\n  \
                         aec-bench generate task rational-method --visibility holdout --output holdout")]
 pub(crate) struct GenerateTaskArguments {
-    /// Template by name, such as voltage-drop or electrical/voltage-drop
+    /// Name of the template, such as voltage-drop or electrical/voltage-drop
     #[arg(required_unless_present = "template", conflicts_with = "template")]
     pub(crate) name: Option<String>,
-    /// Template by directory
+    /// Directory of the template
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) template: Option<PathBuf>,
-    /// How many
+    /// Number of instances
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) instances: u32,
-    /// Tiers, which take turns; all of the template's when absent
+    /// Tiers, used in turn [default: all tiers of the template]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) difficulty: Vec<String>,
-    /// Seed of every draw
+    /// Seed of the random draws
     #[arg(long, value_name = "N", default_value_t = 42, allow_negative_numbers = true)]
     pub(crate) seed: i64,
     /// Index of the first draw
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) start_index: u32,
-    /// Directory that gets DISCIPLINE/CATEGORY/TEMPLATE/…; the task catalogue when absent
+    /// Directory that gets DISCIPLINE/CATEGORY/TEMPLATE/… [default: the task catalogue]
     #[arg(long, short, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) output: Option<PathBuf>,
-    /// With or without the calculator; as the template says when absent
+    /// With or without the calculator [default: as the template says]
     #[arg(long, value_name = "MODE", value_parser = PossibleValuesParser::new(ToolMode::NAMES))]
     pub(crate) tool_mode: Option<String>,
-    /// Who may see the tasks
+    /// Visibility of the tasks
     #[arg(long, value_name = "NAME", default_value = "public", value_parser = PossibleValuesParser::new(Visibility::NAMES))]
     pub(crate) visibility: String,
-    /// Replace tasks that are there already and differ
+    /// Replace existing tasks that differ
     #[arg(long)]
     pub(crate) replace: bool,
-    /// Say what would be made, without making it
+    /// Show what would be generated, without generating it
     #[arg(long)]
     pub(crate) dry_run: bool,
     #[command(flatten)]
@@ -90,13 +90,13 @@ struct Data {
     skipped: Vec<Skipped>,
 }
 
-/// An instance that was made, or would be.
+/// An instance that was generated, or would be.
 #[derive(Serialize)]
 struct Row {
     index: u32,
     difficulty: String,
     tool_mode: &'static str,
-    /// Path of the task; known once it is made.
+    /// Path of the task; absent until it is written.
     path: Option<PathBuf>,
 }
 
@@ -190,7 +190,7 @@ fn template(
     let name = arguments.name.as_deref().unwrap_or_default();
     match library.find(name) {
         Ok(template) => Ok(template.clone()),
-        // The one that is meant may be among those that cannot be used.
+        // The requested template may be one of those that cannot be used.
         Err(problem) => {
             let mut problems = vec![*problem];
             problems.extend(library.problems.into_iter().filter(Problem::counts));
@@ -199,22 +199,20 @@ fn template(
     }
 }
 
-/// Engines on this machine.
 pub(crate) fn engines(context: &Context, sandbox: &SandboxArgument) -> Engines {
     let judge = verify::judge(context, sandbox);
     Engines::new(judge.isolation, judge.python)
 }
 
-/// A remark when nothing held the engines.
+/// Adds a remark if the engines ran without isolation.
 pub(crate) fn with_isolation(outcome: Outcome, isolation: Isolation) -> Outcome {
     if isolation == Isolation::None {
-        outcome.remark("Engines ran on this machine itself (--sandbox none): nothing held them.")
+        outcome.remark("Engines ran on this machine itself (--sandbox none), without isolation.")
     } else {
         outcome
     }
 }
 
-/// What publishing did, in a word.
 pub(crate) fn published_word(production: &Production) -> &'static str {
     use aec_author::produce::Published;
     match production.published {
@@ -224,7 +222,7 @@ pub(crate) fn published_word(production: &Production) -> &'static str {
     }
 }
 
-/// Remarks on draws that were skipped, the most frequent reasons first.
+/// Adds remarks on skipped draws, the most frequent reasons first.
 pub(crate) fn with_skipped(mut outcome: Outcome, skipped: &[Skipped]) -> Outcome {
     const SHOWN: usize = 5;
     let draws: usize = skipped.iter().map(|skipped| skipped.draws).sum();

@@ -23,13 +23,13 @@ use crate::table::Table;
                         aec-bench generate validate-template templates/culvert-flow\n  \
                         aec-bench generate validate-template voltage-drop")]
 pub(crate) struct ValidateTemplateArguments {
-    /// Directories of templates, or names of known ones
+    /// Template directories, or names of available templates
     #[arg(value_name = "DIR|NAME", value_hint = ValueHint::DirPath, required_unless_present = "all")]
     pub(crate) templates: Vec<String>,
-    /// Every template at hand
+    /// Validate every available template
     #[arg(long, conflicts_with = "templates")]
     pub(crate) all: bool,
-    /// Instances of each tier to make
+    /// Instances to generate for each tier
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) instances: u32,
     #[command(flatten)]
@@ -83,7 +83,7 @@ pub(crate) fn validate(context: &Context, arguments: &ValidateTemplateArguments)
 
 type Found = Vec<(String, Result<Template, Vec<Problem>>)>;
 
-/// The templates that were named, by directory or by name.
+/// The templates that the user named, by directory or by name.
 fn templates(context: &Context, arguments: &ValidateTemplateArguments) -> Result<Found, Failure> {
     let known = || list_templates::library(context, &TemplatesArgument { user_dir: Vec::new() });
     if arguments.all {

@@ -22,25 +22,25 @@ use crate::output::Outcome;
                         aec-bench ledger annotate reference/ --judgment fail --category units\n  \
                         aec-bench ledger annotate reference/ --list")]
 pub(crate) struct LedgerAnnotateArguments {
-    /// The record: TRIAL or EXPERIMENT/TRIAL or a beginning that fits only one; TRIAL.2 is the second attempt
+    /// Record: TRIAL or EXPERIMENT/TRIAL, or its unique beginning; TRIAL.2 is the second attempt
     #[arg(value_name = "TRIAL")]
     pub(crate) id: String,
-    /// What you think of the answer
+    /// Your judgment of the answer
     #[arg(long, value_name = "JUDGMENT", value_parser = ["pass", "fail", "defer"], required_unless_present = "list")]
     pub(crate) judgment: Option<String>,
-    /// A kind of mistake, in words of your own
+    /// Kind of mistake, in your own words
     #[arg(long, value_name = "WORD")]
     pub(crate) category: Vec<String>,
-    /// What else there is to say
+    /// Anything else you want to note
     #[arg(long, value_name = "TEXT")]
     pub(crate) note: Option<String>,
-    /// Who you are
+    /// Your name or id
     #[arg(long, value_name = "ID")]
     pub(crate) reviewer: Option<String>,
     /// Your discipline
     #[arg(long, value_name = "NAME")]
     pub(crate) discipline: Option<String>,
-    /// Show what was said, and say nothing
+    /// Show existing annotations and add none
     #[arg(long, conflicts_with_all = ["judgment", "category", "note", "reviewer", "discipline"])]
     pub(crate) list: bool,
     #[command(flatten)]
@@ -63,7 +63,7 @@ pub(crate) fn annotate(context: &Context, arguments: &LedgerAnnotateArguments) -
     let (project, ledger) = open(context, &arguments.ledger_root)?;
     let row = find(&project, &ledger, &arguments.id)?;
     let file = row.file();
-    // The record as it is now, not as the index remembers it.
+    // Reads the record from its file, because the index may be out of date.
     let digest = file.read(&ledger).map_err(|broken| broken.problem)?.digest;
     let annotations = Annotations::new(&project.settings.path(Setting::Feedback));
     if let Some(judgment) = judgment(arguments) {
@@ -91,7 +91,7 @@ pub(crate) fn annotate(context: &Context, arguments: &LedgerAnnotateArguments) -
     let outcome = if !arguments.list {
         outcome.remark(format!("Annotated {} in {}.", data.id, data.file.display()))
     } else if data.annotations.is_empty() {
-        outcome.remark(format!("Nobody has said anything about {}.", data.id))
+        outcome.remark(format!("{} has no annotations.", data.id))
     } else {
         outcome
     };
@@ -99,7 +99,7 @@ pub(crate) fn annotate(context: &Context, arguments: &LedgerAnnotateArguments) -
 }
 
 fn judgment(arguments: &LedgerAnnotateArguments) -> Option<Judgment> {
-    // The argument parser has checked the word, and that it is there unless they are only listed.
+    // The argument parser has checked the word, and that it is present unless the annotations are only listed.
     [Judgment::Pass, Judgment::Fail, Judgment::Defer]
         .into_iter()
         .find(|judgment| arguments.judgment.as_deref() == Some(judgment.name()))
@@ -123,18 +123,18 @@ fn check(arguments: &LedgerAnnotateArguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Annotations as people read them. One that was made of another state of the record says so.
+/// Annotations as text. An annotation made on another version of the record is marked as such.
 pub(crate) fn annotations_text(annotations: &[Annotation], record: Digest) -> String {
     let mut shown = String::new();
     for annotation in annotations {
-        let who = annotation.reviewer_id.as_deref().unwrap_or("somebody");
+        let who = annotation.reviewer_id.as_deref().unwrap_or("an unnamed reviewer");
         let discipline =
             annotation.reviewer_discipline.as_deref().map(|name| format!(" ({name})")).unwrap_or_default();
         let categories = match annotation.categories.as_slice() {
             [] => String::new(),
             categories => format!(" [{}]", categories.join(", ")),
         };
-        let stale = if annotation.record == record { "" } else { ", of another state of the record" };
+        let stale = if annotation.record == record { "" } else { ", on another version of the record" };
         let line = format!(
             "{} {} by {who}{discipline}{categories}{stale}",
             annotation.timestamp,

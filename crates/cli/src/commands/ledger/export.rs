@@ -27,13 +27,13 @@ pub(crate) struct LedgerExportArguments {
     /// File to write; `-` is stdout, for jsonl and csv
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
-    /// The format [default: that of the file's ending]
+    /// Format [default: by the file's extension]
     #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(Format::NAMES))]
     pub(crate) format: Option<String>,
-    /// Replace a file that exists
+    /// Replace an existing file
     #[arg(long)]
     pub(crate) force: bool,
-    /// Only the latest attempt at each trial instead of all of them
+    /// Only the latest attempt at each trial, instead of all attempts
     #[arg(long)]
     pub(crate) latest_attempts: bool,
     #[command(flatten)]
@@ -65,7 +65,7 @@ pub(crate) fn export(context: &Context, arguments: &LedgerExportArguments) -> Re
     let exported = if to_stdout {
         let lines = ScrubbedLines { to: io::stdout(), redactor: context.redactor(), line: Vec::new() };
         match export::export(&ledger, &files, format, lines) {
-            // A reader that went away, as in `| head`, has what it wanted.
+            // A reader that closed the pipe, as `| head` does, has what it wanted.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Exported::default(),
             exported => exported?,
         }
@@ -74,7 +74,7 @@ pub(crate) fn export(context: &Context, arguments: &LedgerExportArguments) -> Re
         let path = context.absolute(&arguments.output)?;
         export::export_to(&ledger, &files, format, &path, existing)?
     };
-    // What the index knows to be broken is told once.
+    // Broken records that the index has reported already are not reported again.
     let mut found = exported.problems.clone();
     shorten(&project, &mut found);
     found.retain(|problem| !problems.contains(problem));
@@ -110,7 +110,7 @@ impl From<ExportError> for Failure {
     }
 }
 
-/// What is printed is scrubbed of secrets, line by line.
+/// Removes secrets from what is printed, line by line.
 struct ScrubbedLines<W> {
     to: W,
     redactor: Redactor,

@@ -23,10 +23,10 @@ use crate::table::{Table, TableArguments};
 pub(crate) struct LedgerListArguments {
     #[command(flatten)]
     pub(crate) filter: RecordFilterArguments,
-    /// Every attempt at each trial instead of the latest one
+    /// Every attempt at each trial, instead of the latest one
     #[arg(long)]
     pub(crate) all_attempts: bool,
-    /// At most this many
+    /// Show at most this many
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub(crate) limit: usize,
     #[command(flatten)]
@@ -38,7 +38,7 @@ pub(crate) struct LedgerListArguments {
 #[derive(Serialize)]
 struct Data {
     ledger: PathBuf,
-    /// Over everything that the filters take; `records` may hold fewer because of the limit.
+    /// Totals over all matching records; `records` may hold fewer because of the limit.
     totals: Totals,
     records: Vec<Row>,
 }
@@ -60,7 +60,7 @@ pub(crate) fn list(context: &Context, arguments: &LedgerListArguments) -> Result
     let mut outcome = Outcome::new(context.format, &data, || list_text(&data, noun, &arguments.table))?;
     if data.totals.count == 0 {
         let place = project.shown(&data.ledger).display();
-        outcome = outcome.remark(format!("No records in {place} that these filters take."));
+        outcome = outcome.remark(format!("No records in {place} match these filters."));
     } else if data.records.len() < data.totals.count {
         let shown = data.records.len();
         outcome = outcome.remark(format!("The newest {shown} are shown; --limit shows more."));

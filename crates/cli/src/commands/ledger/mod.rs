@@ -1,4 +1,4 @@
-//! What the ledger commands share: the ledger, its experiments, filters, ids and totals in words.
+//! What the ledger commands share: opening the ledger, its experiments, filters, ids, and totals as text.
 
 pub(crate) mod annotate;
 pub(crate) mod export;
@@ -38,39 +38,39 @@ use crate::progress::figures::UNPRICED;
 pub(crate) enum LedgerCommand {
     /// List records, newest first
     List(LedgerListArguments),
-    /// Show one record: what became of the trial and why
+    /// Show one record: the outcome of the trial, and why
     Show(LedgerShowArguments),
     /// Write records for other programs: JSON lines, CSV or Parquet
     Export(LedgerExportArguments),
-    /// Check that the records are what the runs wrote
+    /// Check that the records are unchanged since the runs wrote them
     Verify(LedgerVerifyArguments),
-    /// Put right what a crash left; no record is deleted
+    /// Repair what a crash left behind; no record is deleted
     Repair(LedgerRepairArguments),
-    /// Make the index anew from the records
+    /// Rebuild the index from the records
     Reindex(LedgerReindexArguments),
-    /// Say what you think of a record, or show what others said
+    /// Annotate a record with your judgment, or show its annotations
     Annotate(LedgerAnnotateArguments),
 }
 
-/// Filters on records that intersect.
+/// Filters on records. A record must pass all of them.
 #[derive(Debug, Args)]
 pub(crate) struct RecordFilterArguments {
-    /// Only this experiment
+    /// Only records of this experiment
     #[arg(long = "experiment-id", short = 'e', visible_alias = "experiment", value_name = "EXP")]
     pub(crate) experiments: Vec<String>,
-    /// Only tasks whose ids begin like this
+    /// Only records of tasks whose ids begin with this
     #[arg(long, value_name = "PREFIX")]
     pub(crate) task_prefix: Option<String>,
-    /// Only this agent
+    /// Only records of this agent
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
-    /// Only this harness
+    /// Only records of this harness
     #[arg(long, visible_alias = "adapter", value_name = "NAME")]
     pub(crate) harness: Option<String>,
-    /// Only this model
+    /// Only records of this model
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
-    /// Only this outcome
+    /// Only records with this outcome
     #[arg(long, value_name = "OUTCOME", value_parser = ["scored", "agent_fault", "infra_fault", "verifier_fault", "cancelled", "unverified"])]
     pub(crate) outcome: Option<String>,
     /// Only records whose field has this value, such as domain=civil or difficulty=unknown
@@ -98,7 +98,7 @@ pub(crate) fn open(context: &Context, root: &LedgerRootArgument) -> Result<(Proj
     Ok((project, ledger))
 }
 
-/// The experiments that were named, or all of them. Each must be there.
+/// The experiments that the user named, which must exist, or else all experiments.
 pub(crate) fn experiments(ledger: &Ledger, named: &[String]) -> Result<Vec<Name>, Failure> {
     if named.is_empty() {
         return Ok(ledger.experiments()?);
@@ -114,7 +114,6 @@ pub(crate) fn experiments(ledger: &Ledger, named: &[String]) -> Result<Vec<Name>
 }
 
 impl RecordFilterArguments {
-    /// The flags as a filter.
     pub(crate) fn filter(&self, ledger: &Ledger, attempts: Attempts) -> Result<Filter, Failure> {
         let fields = self.filter.iter().map(|filter| field(filter)).collect::<Result<_, _>>()?;
         let experiments = match self.experiments.as_slice() {
@@ -139,7 +138,7 @@ impl RecordFilterArguments {
     }
 }
 
-/// A filter on a field, `FIELD=VALUE`.
+/// Parses a filter `FIELD=VALUE`.
 pub(crate) fn field(filter: &str) -> Result<(String, String), Failure> {
     let Some((field, value)) = filter.split_once('=') else {
         let problem = Problem::error(format!("`{}` is not FIELD=VALUE", text::printable(filter)));
@@ -154,7 +153,7 @@ pub(crate) fn field(filter: &str) -> Result<(String, String), Failure> {
     Err(Failure::usage(problem.fix(text::near_or(field, &names, "name one of them"))))
 }
 
-/// Asks the index; what is wrong with files that it cannot know comes with the answer.
+/// Queries the index, and returns problems with files that could not be indexed beside the answer.
 pub(crate) fn ask<T>(
     project: &Project,
     ledger: &Ledger,
@@ -165,7 +164,7 @@ pub(crate) fn ask<T>(
     Ok((answer, problems))
 }
 
-/// Asks the index what a filter takes; only problems of the experiments that are asked for come with the answer.
+/// Queries the index with a filter. Of the problems, only those of the filter's experiments are returned.
 pub(crate) fn ask_filtered<T>(
     project: &Project,
     ledger: &Ledger,
@@ -186,7 +185,7 @@ pub(crate) fn ask_filtered<T>(
     Ok((answer, problems))
 }
 
-/// The one record that an id stands for.
+/// The one record with this id.
 pub(crate) fn find(project: &Project, ledger: &Ledger, id: &str) -> Result<Row, Failure> {
     let shown = text::printable(id);
     let look = |index: &Index| match index.find(id) {
@@ -201,7 +200,7 @@ pub(crate) fn find(project: &Project, ledger: &Ledger, id: &str) -> Result<Row, 
             Err(problem.why(format!("they are {}", ids.join(", "))).fix("name one of them").into())
         }
         Err(_) => {
-            // Perhaps it is there, but broken.
+            // The record may exist, but be broken.
             let stem = id.rsplit('/').next().unwrap_or(id);
             let broken: Vec<Problem> = problems
                 .into_iter()
@@ -237,8 +236,8 @@ pub(crate) fn index_failure(error: IndexError) -> Failure {
     }
 }
 
-/// `12 trials: 9 scored, 2 agent_fault, 1 infra_fault; mean reward 0.499 of 11; $0.1240`: never a mean without what it
-/// is of.
+/// `12 trials: 9 scored, 2 agent_fault, 1 infra_fault; mean reward 0.499 of 11; $0.1240`: a mean always comes with its
+/// number of trials.
 pub(crate) fn totals_text(totals: &Totals, noun: &str) -> String {
     let outcomes: Vec<String> =
         totals.outcomes.iter().map(|(outcome, count)| format!("{count} {}", outcome.name())).collect();
@@ -255,17 +254,17 @@ pub(crate) fn totals_text(totals: &Totals, noun: &str) -> String {
         some => format!("${:.4} and {some} {UNPRICED}", totals.cost_usd),
     };
     let counts = format!("{}: {}", text::count(totals.count, noun), outcomes.join(", "));
-    // A trial is its last attempt; what earlier ones cost is in `runs status` and in all attempts.
+    // A trial is counted by its last attempt; `runs status` shows what earlier attempts cost.
     let of = if noun == "trial" { " in last attempts" } else { "" };
     format!("{counts}{mean}; {cost}{of}")
 }
 
-/// A number, or a dash when there is none.
+/// A number, or a dash if there is no number.
 pub(crate) fn number(number: Option<f64>, decimals: usize) -> String {
     number.map_or_else(|| "-".to_owned(), |number| format!("{number:.decimals$}"))
 }
 
-/// An experiment of the ledger by its id or a beginning that fits only one.
+/// An experiment of the ledger, given by its id or its unique beginning.
 pub(crate) fn find_experiment(ledger: &Ledger, id: &str) -> Result<Name, Failure> {
     let all = ledger.experiments()?;
     if let Some(exact) = all.iter().find(|name| name.as_str() == id) {

@@ -23,7 +23,7 @@ pub(crate) struct LedgerReindexArguments {
 
 #[derive(Serialize)]
 struct Data {
-    /// The index; absent when it could not be kept.
+    /// Path of the index; absent if it could not be saved.
     index: Option<PathBuf>,
     records: usize,
     broken: usize,

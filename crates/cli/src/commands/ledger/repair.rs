@@ -24,7 +24,7 @@ pub(crate) struct LedgerRepairArguments {
     /// Only this experiment
     #[arg(long = "experiment-id", short = 'e', visible_alias = "experiment", value_name = "EXP")]
     pub(crate) experiments: Vec<String>,
-    /// Say what would be done and change nothing
+    /// Show what would be repaired and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
     #[command(flatten)]
@@ -36,7 +36,7 @@ struct Data {
     dry_run: bool,
     #[serde(flatten)]
     repaired: Repaired,
-    /// Records in the index afterwards; absent of a dry run.
+    /// Records in the index afterwards; absent in a dry run.
     indexed: Option<usize>,
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn repair(context: &Context, arguments: &LedgerRepairArguments) -> Re
     }
     if data.repaired.recent > 0 {
         let files = text::count(data.repaired.recent, "temporary file");
-        outcome = outcome.remark(format!("{files} may still have a writer and stay for now."));
+        outcome = outcome.remark(format!("{files} may still be in use by a writer and were left unchanged."));
     }
     if let Some(indexed) = data.indexed {
         outcome = outcome.remark(format!("The index was made anew with {}.", text::count(indexed, "record")));

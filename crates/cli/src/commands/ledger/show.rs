@@ -27,7 +27,7 @@ use crate::table::Table;
 #[command(after_help = "Examples:\n  \
                         aec-bench ledger show reference/")]
 pub(crate) struct LedgerShowArguments {
-    /// The record: TRIAL or EXPERIMENT/TRIAL or a beginning that fits only one; TRIAL.2 is the second attempt
+    /// Record: TRIAL or EXPERIMENT/TRIAL, or its unique beginning; TRIAL.2 is the second attempt
     #[arg(value_name = "ID")]
     pub(crate) id: String,
     #[command(flatten)]
@@ -37,12 +37,11 @@ pub(crate) struct LedgerShowArguments {
 #[derive(Serialize)]
 struct Data {
     id: String,
-    /// The record's file.
     path: PathBuf,
-    /// Files of the attempt, as people look at them; absent when they are not on this machine.
+    /// Directory with the readable files of the attempt; absent if it is not on this machine.
     job: Option<PathBuf>,
     digest: aec_base::digest::Digest,
-    /// How many attempts at the trial there are.
+    /// Number of attempts at the trial.
     attempts: usize,
     record: TrialRecord,
     annotations: Vec<Annotation>,
@@ -185,7 +184,7 @@ fn cost_text(record: &TrialRecord) -> String {
     for (count, words) in [
         (cost.unbilled_calls, "calls not billed"),
         (cost.unpriced_calls, "calls without a price"),
-        (cost.unsettled_calls, "calls that nobody knows the end of"),
+        (cost.unsettled_calls, "calls with an unknown end"),
     ] {
         if count > 0 {
             parts.push(format!("{count} {words}"));

@@ -21,7 +21,7 @@ pub(crate) struct LedgerVerifyArguments {
     /// Only this experiment
     #[arg(long = "experiment-id", short = 'e', visible_alias = "experiment", value_name = "EXP")]
     pub(crate) experiments: Vec<String>,
-    /// The head that the experiment must have, as it was printed and kept elsewhere
+    /// Head that the experiment must have, as it was printed earlier and stored elsewhere
     #[arg(long, value_name = "DIGEST")]
     pub(crate) head: Option<String>,
     /// Do not read the contents of artefacts

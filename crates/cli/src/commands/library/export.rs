@@ -22,10 +22,10 @@ use crate::output::{Format, Outcome};
                         aec-bench library export --pretty\n  \
                         aec-bench library export --output library.json")]
 pub(crate) struct LibraryExportArguments {
-    /// File to write; stdout when absent
+    /// File to write [default: stdout]
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
-    /// With line breaks and indentation
+    /// Add line breaks and indentation
     #[arg(long)]
     pub(crate) pretty: bool,
     #[command(flatten)]
@@ -56,7 +56,7 @@ pub(crate) fn export(context: &Context, arguments: &LibraryExportArguments) -> R
     let mut problems: Vec<Problem> = library.problems.into_iter().filter(Problem::counts).collect();
     problems.extend(bad_seeds.iter().cloned());
     let Some(output) = &arguments.output else {
-        // The catalogue itself is the data, in the envelope or alone.
+        // The catalogue itself is the data, inside the envelope or alone.
         let outcome = Outcome::new(context.format, &catalogue, || document.clone())?;
         return Ok(outcome.problems(problems));
     };

@@ -1,4 +1,4 @@
-//! `aec-bench models check`: what would be called, with which key, at what price, and does it answer.
+//! `aec-bench models check`: shows what would be called, with which key, at what price, and whether it answers.
 
 use aec_base::env::EnvOrigin;
 use aec_base::problem::Problem;
@@ -26,10 +26,10 @@ use crate::table::Table;
                         aec-bench models check gpt-4.1-mini qwen3-235b-i --no-call\n  \
                         aec-bench models check offline/echo")]
 pub(crate) struct ModelsCheckArguments {
-    /// Models or endpoint ids; every endpoint of the project when absent
+    /// Models or endpoint ids [default: every endpoint of the project]
     #[arg(value_name = "MODEL")]
     pub(crate) models: Vec<String>,
-    /// Only tell what would be called; call nothing
+    /// Only show what would be called; call nothing
     #[arg(long)]
     pub(crate) no_call: bool,
     #[command(flatten)]
@@ -54,13 +54,13 @@ struct Row {
     wire_model: Option<String>,
     keys: Vec<Key>,
     price: Option<Price>,
-    /// Whether it answered; absent when it was not called.
+    /// Whether it answered; absent if it was not called.
     answers: Option<bool>,
     failure: Option<CallFailure>,
     elapsed_ms: Option<u64>,
 }
 
-/// A variable that holds a key, by name.
+/// The name of a variable that holds a key.
 #[derive(Serialize)]
 struct Key {
     name: String,
@@ -93,7 +93,7 @@ pub(crate) fn check(context: &Context, arguments: &ModelsCheckArguments) -> Resu
 
 fn row(name: &str, checked: Checked, project: &Project) -> Row {
     let outcome = checked.called.as_ref().map(|called| &called.outcome);
-    // A model that thinks until the limit is there and answers; so is one that says nothing to this question.
+    // A model that uses up the token limit, or answers with nothing, is reachable all the same.
     let answers = outcome.map(|outcome| match outcome {
         Ok(_) => true,
         Err(failure) => matches!(failure.kind, FailureKind::Truncated | FailureKind::Empty),
@@ -125,7 +125,7 @@ fn row(name: &str, checked: Checked, project: &Project) -> Row {
     }
 }
 
-/// What is wrong with an endpoint: it was called and did not answer.
+/// The problem of an endpoint that was called and did not answer.
 fn complaint(row: &Row) -> Option<Problem> {
     let failure = row.failure.as_ref()?;
     let fix = match failure.kind {

@@ -1,4 +1,4 @@
-//! What every command that calls models needs: the client, who pays, and what the flags say about both.
+//! What every command that calls models needs: the client, the account that pays, and the flags for both.
 
 pub(crate) mod check;
 
@@ -28,19 +28,19 @@ use crate::output::Outcome;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ModelsCommand {
-    /// Tell what would be called for a model, with which key, at what price, and whether it answers
+    /// Show what would be called for a model, with which key, at what price, and whether it answers
     Check(ModelsCheckArguments),
 }
 
-/// The flag rung of `paths.endpoints`.
+/// `--endpoints`, which overrides the setting `paths.endpoints`.
 #[derive(Debug, Args)]
 pub(crate) struct EndpointsArgument {
-    /// Endpoints file to use instead of the configured one
+    /// Use this endpoints file instead of the configured one
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) endpoints: Option<PathBuf>,
 }
 
-/// Whether calls go out, are recorded, or come from a recording.
+/// Whether model calls go out, are recorded, or are answered from a recording.
 #[derive(Debug, Default, Args)]
 pub(crate) struct TapeArguments {
     /// Record every model call in this directory
@@ -49,13 +49,13 @@ pub(crate) struct TapeArguments {
     /// Answer every model call from a recording; never call a model
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "cache")]
     pub(crate) replay: Option<PathBuf>,
-    /// Answer model calls from the project's cache where it has them, and add those it has not
+    /// Answer model calls from the project's cache, and add answers that it does not have
     #[arg(long)]
     pub(crate) cache: bool,
 }
 
 impl TapeArguments {
-    /// Where answers of models come from, as sessions name it.
+    /// The source of model answers, as sessions record it.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             tape if tape.record.is_some() => "record",
@@ -74,17 +74,16 @@ impl ModelsCommand {
     }
 }
 
-/// A client, an account that pays for everything it does, and what was noticed on the way.
+/// A client, the account that pays for its calls, and problems found while opening it.
 pub(crate) struct Models {
     pub(crate) client: Client,
     pub(crate) meter: Meter,
     pub(crate) run: Account,
-    /// Ids of the endpoints file.
     pub(crate) endpoint_ids: Vec<String>,
     pub(crate) problems: Vec<Problem>,
 }
 
-/// Opens the project with the flags of endpoints and budget on their rung.
+/// Opens the project with overrides from the flags for endpoints and budget.
 pub(crate) fn project(
     context: &Context,
     endpoints: &EndpointsArgument,
@@ -93,7 +92,7 @@ pub(crate) fn project(
     project_with(context, endpoints, budget, Vec::new())
 }
 
-/// The same, with further flags on their rung.
+/// Like `project`, with further overrides.
 pub(crate) fn project_with(
     context: &Context,
     endpoints: &EndpointsArgument,
@@ -116,7 +115,6 @@ pub(crate) fn project_with(
     context.project(overrides)
 }
 
-/// Makes the client of a run.
 pub(crate) fn open(
     context: &Context,
     project: &Project,
@@ -127,7 +125,7 @@ pub(crate) fn open(
     open_with(context, project, tape, retry, unpriced, |_| Ok(()))
 }
 
-/// The same, with endpoints beside those of the endpoints file.
+/// Like `open`, with endpoints in addition to those of the endpoints file.
 pub(crate) fn open_with(
     context: &Context,
     project: &Project,
@@ -151,7 +149,7 @@ pub(crate) fn open_with(
     Ok(Models { client, meter, run, endpoint_ids, problems })
 }
 
-/// The endpoints file. One that nobody named may be absent.
+/// Reads the endpoints file. The default file may be absent.
 fn read_registry(project: &Project, problems: &mut Vec<Problem>) -> Result<Registry, Failure> {
     let path = project.settings.path(Setting::Endpoints);
     if is_absent(project, Setting::Endpoints, &path) {
@@ -198,7 +196,7 @@ fn open_tape(
     Ok(Tape::Live)
 }
 
-/// Day, then run. A replay costs nothing, so the day does not hear of it.
+/// The account of the day, and in it the account of the run. A replay costs nothing, so it does not count for the day.
 fn open_accounts(project: &Project, meter: &Meter, replay: bool) -> Result<Account, Failure> {
     let day = budget(project, Setting::DayDollars, Setting::DayTokens);
     let day = if day == Budget::default() || replay {
@@ -215,12 +213,10 @@ fn open_accounts(project: &Project, meter: &Meter, replay: bool) -> Result<Accou
     Ok(meter.open(day.as_ref(), AccountKind::Run, run))
 }
 
-/// The budget of an experiment, from its settings.
 pub(crate) fn experiment_budget(project: &Project) -> Budget {
     budget(project, Setting::ExperimentDollars, Setting::ExperimentTokens)
 }
 
-/// A budget from its two settings.
 pub(crate) fn budget(project: &Project, dollars: Setting, tokens: Setting) -> Budget {
     Budget {
         money: project.settings.dollars(dollars).and_then(MicroDollars::from_dollars),
@@ -228,7 +224,6 @@ pub(crate) fn budget(project: &Project, dollars: Setting, tokens: Setting) -> Bu
     }
 }
 
-/// The runtime on which calls run.
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     aec_model::transport::allow_many_connections();
     tokio::runtime::Builder::new_multi_thread()

@@ -27,7 +27,7 @@ struct Row {
     deployment_error: Option<String>,
     deployed_at: Option<String>,
     created_at: Option<String>,
-    /// What to pass as the model; absent while it does not answer.
+    /// What to pass as the model; absent if the adapter does not answer yet.
     model: Option<String>,
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn list(context: &Context) -> Result<Outcome, Failure> {
     let data = Data { total: adapters.len(), adapters };
     let outcome = Outcome::new(context.format, &data, || table(&data.adapters))?;
     Ok(if data.total == 0 {
-        outcome.remark("There are no adapters: training runs leave them when they finish.")
+        outcome.remark("There are no adapters: training runs create them when they finish.")
     } else {
         outcome
     })

@@ -1,4 +1,4 @@
-//! `aec-bench prime doctor`: whether this machine and this account are ready for Prime.
+//! `aec-bench prime doctor`: checks whether this machine and this account are ready for Prime.
 
 use aec_base::problem::Problem;
 use aec_base::settings::Setting;
@@ -20,7 +20,7 @@ use crate::table::Table;
                         aec-bench prime doctor\n  \
                         aec-bench prime doctor --check-inference")]
 pub(crate) struct PrimeDoctorArguments {
-    /// Also ask for the list of models
+    /// Also request the list of models
     #[arg(long)]
     pub(crate) check_inference: bool,
 }
@@ -38,7 +38,7 @@ struct Check {
     detail: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     fix: Option<&'static str>,
-    /// Whether something of the loop works without it.
+    /// Whether part of the loop works without it.
     #[serde(skip)]
     optional: bool,
 }
@@ -101,7 +101,7 @@ fn python_check(context: &Context) -> Check {
     }
 }
 
-/// The library that packages are for; `prime smoke` installs it where nothing else is touched.
+/// The library that packages are made for; `prime smoke` installs it in a separate directory.
 fn verifiers_check(service: &Service) -> Check {
     let below = service.project.settings.path(Setting::Prime).join("venvs");
     let found = Venv::installed(&below);
@@ -133,7 +133,7 @@ fn confinement_check() -> Check {
     }
 }
 
-/// The program is only needed for what this one does not do.
+/// The `prime` program is needed only for what aec-bench does not do.
 fn cli_check(context: &Context) -> Check {
     let path = context.search_path().unwrap_or_default();
     let found = std::env::split_paths(&path).map(|place| place.join("prime")).find(|place| place.is_file());

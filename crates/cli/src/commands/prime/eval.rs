@@ -28,16 +28,16 @@ pub(crate) struct PrimeEvalArguments {
     /// The published environment, as owner/name
     #[arg(long, value_name = "OWNER/NAME")]
     pub(crate) remote_env: String,
-    /// Run it on Prime's machines
+    /// Run the evaluation on Prime's machines
     #[arg(long)]
     pub(crate) hosted: bool,
-    /// The model
+    /// Model to evaluate
     #[arg(long, short, value_name = "MODEL")]
     pub(crate) model: String,
-    /// A deployed adapter of the model
+    /// Id of a deployed adapter of the model
     #[arg(long, value_name = "ID", conflicts_with = "adapter_from_run")]
     pub(crate) adapter_id: Option<String>,
-    /// The adapter that this training run deployed
+    /// Use the adapter that this training run deployed
     #[arg(long, value_name = "RUN")]
     pub(crate) adapter_from_run: Option<String>,
     /// Step of the training run: a number, or latest
@@ -45,40 +45,40 @@ pub(crate) struct PrimeEvalArguments {
     pub(crate) adapter_step: String,
     #[command(flatten)]
     pub(crate) slice: SliceArguments,
-    /// Tasks that the environment loads
+    /// Number of tasks that the environment loads
     #[arg(long, value_name = "N")]
     pub(crate) env_num_examples: Option<i64>,
-    /// Draws the order of the tasks
+    /// Seed for the order of the tasks
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) seed: Option<i64>,
-    /// Another argument of the environment; values are JSON where they can be
+    /// Further argument of the environment; the value is parsed as JSON if possible
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) env_arg: Vec<String>,
-    /// Examples that are evaluated; -1 for all
+    /// Number of examples to evaluate; -1 for all
     #[arg(long, short, value_name = "N", allow_negative_numbers = true)]
     pub(crate) num_examples: Option<i64>,
     /// Rollouts of each example
     #[arg(long, short, value_name = "N", default_value_t = 1)]
     pub(crate) rollouts_per_example: u32,
-    /// Most tokens of an answer
+    /// Most tokens per answer
     #[arg(long, value_name = "N")]
     pub(crate) max_tokens: Option<u32>,
-    /// Temperature of sampling
+    /// Sampling temperature
     #[arg(long, value_name = "NUMBER")]
     pub(crate) temperature: Option<f64>,
-    /// Rollouts at a time
+    /// Rollouts at once
     #[arg(long, value_name = "N")]
     pub(crate) max_concurrent: Option<u32>,
     /// Name of the evaluation
     #[arg(long, value_name = "NAME")]
     pub(crate) eval_name: Option<String>,
-    /// Minutes after which the service breaks off
+    /// Minutes after which the service stops the evaluation
     #[arg(long, value_name = "N", default_value_t = 120)]
     pub(crate) timeout_minutes: u32,
-    /// Say what happens until it ends
+    /// Report progress until the evaluation ends
     #[arg(long, visible_alias = "follow")]
     pub(crate) watch: bool,
-    /// Seconds between questions while watching
+    /// Seconds between status requests while watching
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0)]
     pub(crate) poll_interval: f64,
 }
@@ -91,7 +91,7 @@ struct Data {
     model: String,
     env_args: Map<String, Value>,
     page: String,
-    /// How it ended; absent when it was only started.
+    /// How it ended; absent if it was only started.
     status: Option<String>,
     total_samples: Option<u64>,
     average_score: Option<f64>,
@@ -103,7 +103,7 @@ pub(crate) fn eval(context: &Context, arguments: &PrimeEvalArguments) -> Result<
         return Err(Failure::usage(
             Problem::error("`prime eval` runs hosted evaluations")
                 .id(FAMILY.number(34))
-                .why("without --hosted nothing would say where it should run")
+                .why("without --hosted it is unclear where it should run")
                 .fix("pass --hosted, or evaluate on this machine with `aec-bench eval run`"),
         ));
     }
@@ -185,7 +185,7 @@ fn render(context: &Context, data: &Data, ended: Option<&Evaluation>) -> Result<
     })
 }
 
-/// The model, with its adapter if one is asked for.
+/// The model, with its adapter if the user asked for one.
 async fn model(service: &Service, arguments: &PrimeEvalArguments) -> Result<String, Failure> {
     let (client, base) = (&service.client, arguments.model.as_str());
     if let Some(id) = &arguments.adapter_id {

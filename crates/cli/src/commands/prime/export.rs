@@ -1,4 +1,4 @@
-//! `aec-bench prime export`, and the package that other commands of `prime` make first.
+//! `aec-bench prime export`, and the export that other `prime` commands start with.
 
 use std::path::PathBuf;
 
@@ -37,7 +37,6 @@ pub(crate) struct PrimeExportArguments {
     pub(crate) package: PackageArguments,
 }
 
-/// A package that was written, and what is in it.
 pub(crate) struct ExportedPackage {
     pub(crate) name: PackageName,
     pub(crate) manifest: PackageManifest,
@@ -61,7 +60,7 @@ pub(crate) struct PackageData {
     /// Tasks of each side, as the environment shows them.
     train: usize,
     eval: usize,
-    /// Whether both sides have all tasks.
+    /// Whether both sides contain all tasks.
     overlap: bool,
     tasks: Vec<TaskData>,
 }
@@ -96,8 +95,8 @@ pub(crate) fn export(context: &Context, arguments: &PrimeExportArguments) -> Res
     Ok(outcome.problems(exported.warnings))
 }
 
-/// Writes a package for a command that needs one. Where only the name of one that is there is said, it is made again from
-/// its own tasks: an earlier export chose them.
+/// Writes a package for a command that needs one. If the user gave only the name of an existing package, it is made
+/// again from its own tasks, which an earlier export chose.
 pub(crate) fn export_again(
     context: &Context,
     arguments: &PackageArguments,
@@ -113,7 +112,7 @@ pub(crate) fn export_again(
     let arguments = PackageArguments {
         task,
         dataset: manifest.dataset,
-        // Whatever became of its tasks, they were exported.
+        // These tasks were exported before, so their present lifecycle stage does not matter.
         lifecycle: vec!["any".to_owned()],
         harness_mode: arguments.harness_mode.clone().or_else(|| Some(manifest.harness.name().to_owned())),
         package_version: arguments.package_version.clone().or(Some(manifest.version)),
@@ -122,7 +121,6 @@ pub(crate) fn export_again(
     export_package(context, &arguments)
 }
 
-/// The directory of packages.
 fn below(context: &Context, project: &Project, arguments: &PackageArguments) -> Result<PathBuf, Failure> {
     match &arguments.output_dir {
         Some(directory) => Ok(context.absolute(directory)?),
@@ -130,7 +128,6 @@ fn below(context: &Context, project: &Project, arguments: &PackageArguments) -> 
     }
 }
 
-/// Writes the package that the arguments describe.
 fn export_package(context: &Context, arguments: &PackageArguments) -> Result<ExportedPackage, Failure> {
     let name = parse_name(&arguments.name)?;
     let version = parse_version(arguments.package_version.as_deref().unwrap_or("0.1.0"))?;
@@ -157,13 +154,13 @@ fn export_package(context: &Context, arguments: &PackageArguments) -> Result<Exp
 }
 
 fn offline(task: &Task) -> Problem {
-    Problem::warning(format!("`{}` allows the internet, and packages give nobody a network", task.id))
+    Problem::warning(format!("`{}` allows the internet, but packages give tasks no network", task.id))
         .id(FAMILY.number(19))
         .about(task.id.as_str())
-        .fix("leave it out if it cannot be solved without")
+        .fix("leave it out if it cannot be solved without a network")
 }
 
-/// A dataset is a promise about its tasks: what has changed since is not exported under its name.
+/// A dataset is a promise about its tasks: if they have changed, they are not exported under its name.
 fn refuse_drift(project: &Project, dataset: Option<&str>) -> Result<(), Failure> {
     let Some(dataset) = dataset else { return Ok(()) };
     let manifest = Store::new(project.settings.path(Setting::Datasets)).read(&DatasetRef::parse(dataset)?)?;
@@ -179,7 +176,7 @@ fn parse_name(text: &str) -> Result<PackageName, Failure> {
     })
 }
 
-/// Versions as Python packages have them, in their plainest form.
+/// Accepts versions of Python packages in their simplest form, such as 0.1.0.
 fn parse_version(text: &str) -> Result<String, Failure> {
     let parts: Vec<&str> = text.split('.').collect();
     let is_number =
@@ -198,9 +195,9 @@ fn harness(name: &str) -> HarnessMode {
 
 fn failed(error: WriteError) -> Failure {
     match error {
-        WriteError::NotAPackage(place) => Problem::error("the place of the package is taken")
+        WriteError::NotAPackage(place) => Problem::error("the package cannot be written here")
             .id(FAMILY.number(18))
-            .why("what is there is no environment package, and is left alone")
+            .why("the directory exists and is not an environment package")
             .fix("move it away, or choose another --name or --output-dir")
             .in_file(place)
             .into(),

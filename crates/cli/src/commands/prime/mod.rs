@@ -1,4 +1,4 @@
-//! What the commands of `prime` share: the connection, and telling what happens.
+//! What the commands of `prime` share: the connection to the service, and progress messages.
 
 pub(crate) mod adapters;
 pub(crate) mod doctor;
@@ -40,21 +40,21 @@ use crate::progress::outlet::Outlet;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PrimeCommand {
-    /// Say whether this machine and this account are ready for Prime
+    /// Check whether this machine and this account are ready for Prime
     Doctor(PrimeDoctorArguments),
     /// Write tasks and their verifiers as a package that `verifiers` loads
     Export(Box<PrimeExportArguments>),
-    /// Load a package with the real `verifiers` library and play the reference solution and nothing through it
+    /// Load a package with the real `verifiers` library, and run the reference solution and an empty answer through it
     Smoke(Box<PrimeSmokeArguments>),
     /// Export a package and publish it on the hub
     Push(Box<PrimePushArguments>),
     /// Run a hosted evaluation of a published environment
     Eval(Box<PrimeEvalArguments>),
-    /// List the adapters of hosted training runs, and which of them answer
+    /// List the adapters of hosted training runs, and show which of them answer
     #[command(after_help = "Examples:\n  \
                             aec-bench prime adapters")]
     Adapters,
-    /// Write the configuration of a training run
+    /// Write the configuration file of a training run
     TrainConfig(Box<PrimeTrainConfigArguments>),
     /// Start a training run from a configuration
     Train(PrimeTrainArguments),
@@ -65,39 +65,38 @@ pub(crate) struct PackageArguments {
     /// Name of the environment, such as aec-voltage-drop
     #[arg(long, value_name = "NAME")]
     pub(crate) name: String,
-    /// Take these tasks: ids, or directories of ids
+    /// Include these tasks: ids, or directories that contain ids
     #[arg(long, value_name = "ID", num_args = 1..)]
     pub(crate) task: Vec<String>,
-    /// Take tasks whose ids match this pattern, such as electrical/*
+    /// Include tasks whose ids match this pattern, such as electrical/*
     #[arg(long, short, value_name = "PATTERN")]
     pub(crate) pattern: Vec<String>,
-    /// Only tasks of this dataset, as they were frozen
+    /// Only tasks of this dataset, in their frozen state
     #[arg(long, value_name = "NAME@VERSION")]
     pub(crate) dataset: Option<String>,
-    /// No task that matches this pattern
+    /// Leave out tasks that match this pattern
     #[arg(long, value_name = "PATTERN")]
     pub(crate) exclude: Vec<String>,
-    /// Only this discipline
+    /// Only tasks of this discipline
     #[arg(long, value_name = "NAME")]
     pub(crate) domain: Vec<String>,
-    /// Only this difficulty
+    /// Only tasks of this difficulty
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(aec_task::file::Difficulty::NAMES))]
     pub(crate) difficulty: Vec<String>,
-    /// Only tasks with this tag; several must all be there
+    /// Only tasks with this tag; if repeated, tasks must have all the tags
     #[arg(long, value_name = "TAG")]
     pub(crate) tag: Vec<String>,
-    /// Only this stage of life; `any` for all [default: active, and all of a dataset]
+    /// Only tasks at this lifecycle stage; `any` for all [default: active, and all of a dataset]
     #[arg(long, value_name = "STAGE", value_parser = ["proposed", "active", "deprecated", "retired", "any"])]
     pub(crate) lifecycle: Vec<String>,
-    /// Whether tasks are one question each or work in a workspace
-    /// [default: auto]
+    /// Whether a task is a single question or is worked on in a workspace [default: auto]
     #[arg(long, value_name = "MODE",
           value_parser = PossibleValuesParser::new(["auto", "single-turn", "stateful"]))]
     pub(crate) harness_mode: Option<String>,
     /// Version of the package [default: 0.1.0]
     #[arg(long = "version", value_name = "VERSION")]
     pub(crate) package_version: Option<String>,
-    /// Directory of packages [default: environments below paths.prime]
+    /// Directory of packages [default: environments in paths.prime]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) output_dir: Option<PathBuf>,
     #[command(flatten)]
@@ -105,9 +104,9 @@ pub(crate) struct PackageArguments {
 }
 
 impl PackageArguments {
-    /// The flags that choose tasks. Whether tasks are public is no choice here: others are refused.
+    /// The flags that select tasks. Visibility is not one of them: tasks that are not public are refused.
     pub(crate) fn selection(&self) -> SelectionArguments {
-        // A dataset is exported as it was frozen, whatever became of its tasks.
+        // All tasks of a dataset are exported, whatever their present lifecycle stage is.
         let all = self.dataset.is_some() && self.lifecycle.is_empty();
         SelectionArguments {
             lifecycle: if all { vec!["any".to_owned()] } else { self.lifecycle.clone() },
@@ -120,7 +119,7 @@ impl PackageArguments {
         }
     }
 
-    /// Whether it is said which tasks are meant.
+    /// Whether the user selected tasks.
     pub(crate) fn selects(&self) -> bool {
         let lists = [
             &self.task,
@@ -135,16 +134,16 @@ impl PackageArguments {
     }
 }
 
-/// Which tasks of an environment, and how they are worked on.
+/// Which tasks of an environment to use, and how agents work on them.
 #[derive(Debug, Args)]
 pub(crate) struct SliceArguments {
     /// The side of the split: train, eval or all
     #[arg(long, value_name = "SIDE", value_parser = PossibleValuesParser::new(["train", "eval", "all"]))]
     pub(crate) split: Option<String>,
-    /// Only this difficulty; several are taken together
+    /// Only tasks of this difficulty; if repeated, tasks of any of them
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(aec_task::file::Difficulty::NAMES))]
     pub(crate) difficulty: Vec<String>,
-    /// Whether tasks are one question each or work in a workspace
+    /// Whether a task is a single question or is worked on in a workspace
     #[arg(long, value_name = "MODE", value_parser = PossibleValuesParser::new(["auto", "single-turn", "stateful"]))]
     pub(crate) harness: Option<String>,
 }
@@ -164,7 +163,7 @@ impl PrimeCommand {
     }
 }
 
-/// A connection and what runs it.
+/// A connection, and the runtime that it runs on.
 pub(crate) struct Service {
     pub(crate) runtime: Runtime,
     pub(crate) client: Client,
@@ -172,7 +171,7 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// Reads what `prime login` left, and the variables of the project. Nothing is sent yet.
+    /// Reads the credentials that `prime login` saved, and the variables of the project. Nothing is sent yet.
     pub(crate) fn open(context: &Context) -> Result<Self, Failure> {
         let project = context.project(Vec::new())?;
         let settings = settings(context, &project)?;
@@ -183,7 +182,7 @@ impl Service {
     }
 }
 
-/// The account's settings; its key is scrubbed from everything that is printed.
+/// The settings of the account. Its key is removed from everything that is printed.
 pub(crate) fn settings(context: &Context, project: &Project) -> Result<Settings, Failure> {
     let home = etcetera::home_dir().unwrap_or_else(|_| PathBuf::from("/"));
     let settings = Settings::load(&home, |name| project.env.get(name).map(str::to_owned));
@@ -197,7 +196,7 @@ pub(crate) fn settings(context: &Context, project: &Project) -> Result<Settings,
     Ok(settings)
 }
 
-/// A call that did not work: ours to mend or the service's.
+/// A call that failed, with a fix for the user's mistake or the service's failure.
 pub(crate) fn failed(error: &ApiError) -> Failure {
     let problem = Problem::error(error.to_string()).id(FAMILY.number(31));
     Failure::environment(problem.fix(match error.kind {
@@ -207,7 +206,7 @@ pub(crate) fn failed(error: &ApiError) -> Failure {
     }))
 }
 
-/// Something that makes no sense to ask for.
+/// A request that makes no sense.
 pub(crate) fn unusable(error: &dyn std::fmt::Display, fix: &str) -> Failure {
     Failure::input(vec![Problem::error(error.to_string()).id(FAMILY.number(32)).fix(fix)])
 }
@@ -219,7 +218,7 @@ pub(crate) fn environment_name(text: &str) -> Result<EnvironmentName, Failure> {
     })
 }
 
-/// How often something is asked about.
+/// Parses the interval between status requests.
 pub(crate) fn watch(seconds: f64) -> Result<WatchOptions, Failure> {
     match Duration::try_from_secs_f64(seconds) {
         Ok(interval) if interval >= Duration::from_millis(10) && interval <= Duration::from_hours(1) => {
@@ -232,7 +231,7 @@ pub(crate) fn watch(seconds: f64) -> Result<WatchOptions, Failure> {
     }
 }
 
-/// Says on stderr what happens, unless nobody wants to hear it.
+/// Reports progress on stderr, unless the user asked for silence or JSON.
 pub(crate) struct Narrator {
     outlet: Option<Outlet>,
 }

@@ -17,7 +17,7 @@ use crate::output::Outcome;
 pub(crate) struct PrimePushArguments {
     #[command(flatten)]
     pub(crate) package: PackageArguments,
-    /// Who can see the environment; PRIVATE until its rewards are known to be right
+    /// Who can see the environment; keep it PRIVATE until its rewards are known to be right
     #[arg(long, value_name = "WHO", default_value = "PRIVATE", ignore_case = true,
           value_parser = PossibleValuesParser::new(["PRIVATE", "PUBLIC"]))]
     pub(crate) visibility: String,
@@ -27,7 +27,7 @@ pub(crate) struct PrimePushArguments {
     /// Team that owns the environment
     #[arg(long, value_name = "TEAM", conflicts_with = "owner")]
     pub(crate) team: Option<String>,
-    /// API of `verifiers` that the hub is told [default: v0, which hosted evaluations take]
+    /// API of `verifiers` to declare to the hub [default: v0, which hosted evaluations accept]
     #[arg(long, value_name = "API", value_parser = PossibleValuesParser::new(["v0", "v1"]))]
     pub(crate) runtime: Option<String>,
 }

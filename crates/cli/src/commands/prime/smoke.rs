@@ -46,10 +46,10 @@ pub(crate) struct PrimeSmokeArguments {
     /// Also run one example with this model; its endpoint is found as in `aec-bench run`
     #[arg(long, short, value_name = "MODEL")]
     pub(crate) model: Option<String>,
-    /// Most tokens of an answer of the model
+    /// Most tokens per answer of the model
     #[arg(long, value_name = "N", default_value_t = 2048)]
     pub(crate) max_tokens: u32,
-    /// Tasks that are tried
+    /// Number of tasks to try
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub(crate) num_examples: usize,
     #[command(flatten)]
@@ -127,7 +127,7 @@ pub(crate) fn smoke(context: &Context, arguments: &PrimeSmokeArguments) -> Resul
     })
 }
 
-/// A real model, where it answers in the format of chat completions.
+/// A real model, which must answer in the chat completions format.
 fn real_model(context: &Context, arguments: &PrimeSmokeArguments, model: &str) -> Result<Seat, Failure> {
     let project = models::project(context, &arguments.endpoints, &Caps::default())?;
     let tape = TapeArguments::default();
@@ -140,7 +140,7 @@ fn real_model(context: &Context, arguments: &PrimeSmokeArguments, model: &str) -
     })?;
     if endpoint.format.name() != "openai_chat_completions" {
         let what = format!(
-            "`{model}` answers in the format {}, which verifiers is not asked to speak",
+            "`{model}` answers in the format {}, which `prime smoke` does not use with verifiers",
             endpoint.format.name()
         );
         return Err(unusable(&what, "name a model that speaks OpenAI's chat completions"));

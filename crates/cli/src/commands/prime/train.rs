@@ -22,25 +22,25 @@ use crate::output::Outcome;
 #[command(after_help = "Examples:\n  \
                         aec-bench prime train rl.toml --yes --watch")]
 pub(crate) struct PrimeTrainArguments {
-    /// The configuration
+    /// Configuration of the training run
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) file: PathBuf,
-    /// Start without asking; training costs money
+    /// Start without confirmation; training costs money
     #[arg(long, short)]
     pub(crate) yes: bool,
-    /// A secret of the run: KEY=VALUE, or KEY for the value that it has here
+    /// Secret for the run: KEY=VALUE, or KEY to take its value from this environment
     #[arg(long, short = 'E', value_name = "KEY[=VALUE]")]
     pub(crate) env_var: Vec<String>,
-    /// A file of such lines
+    /// File with such lines
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) env_file: Vec<PathBuf>,
-    /// Start although the hub's check of an environment failed
+    /// Start even if the hub's check of an environment failed
     #[arg(long)]
     pub(crate) skip_action_check: bool,
-    /// Say what happens until it ends
+    /// Report progress until the run ends
     #[arg(long)]
     pub(crate) watch: bool,
-    /// Seconds between questions while watching
+    /// Seconds between status requests while watching
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0)]
     pub(crate) poll_interval: f64,
 }

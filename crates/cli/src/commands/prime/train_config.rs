@@ -24,64 +24,64 @@ pub(crate) struct PrimeTrainConfigArguments {
     /// File to write
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
-    /// The model
+    /// Model to train
     #[arg(long, short, value_name = "MODEL", default_value = "Qwen/Qwen3.5-0.8B")]
     pub(crate) model: String,
     #[command(flatten)]
     pub(crate) slice: SliceArguments,
-    /// A view of one difficulty and its share, such as easy=0.45; several make a suite
+    /// One difficulty and its share, such as easy=0.45; if repeated, they form a suite
     #[arg(long, value_name = "DIFFICULTY=RATIO", conflicts_with = "difficulty")]
     pub(crate) difficulty_ratio: Vec<String>,
-    /// Tasks of each view
+    /// Tasks of each difficulty view
     #[arg(long, value_name = "N")]
     pub(crate) num_examples: Option<u32>,
     /// Training steps
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub(crate) max_steps: u32,
-    /// Rollouts of a step
+    /// Rollouts per step
     #[arg(long, value_name = "N", default_value_t = 32)]
     pub(crate) batch_size: u32,
-    /// Rollouts of an example
+    /// Rollouts per example
     #[arg(long, value_name = "N", default_value_t = 4)]
     pub(crate) rollouts_per_example: u32,
-    /// Most tokens of an answer
+    /// Most tokens per answer
     #[arg(long, value_name = "N", default_value_t = 2048)]
     pub(crate) max_tokens: u32,
     /// Steps between evaluations
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub(crate) eval_interval: u32,
-    /// Examples of an evaluation
+    /// Examples per evaluation
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub(crate) eval_num_examples: u32,
-    /// Rollouts of each of them
+    /// Rollouts per example of an evaluation
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) eval_rollouts_per_example: u32,
     /// Do not evaluate the model before training
     #[arg(long)]
     pub(crate) no_eval_base_model: bool,
-    /// Keep examples that are neither solved nor hopeless
+    /// Leave out examples that are too easy or too hard while training
     #[arg(long)]
     pub(crate) online_difficulty_filtering: bool,
-    /// Mean reward from which an example is easy
+    /// Mean reward from which an example counts as easy
     #[arg(long, value_name = "REWARD", default_value_t = 0.8, requires = "online_difficulty_filtering")]
     pub(crate) easy_threshold: f64,
-    /// Mean reward up to which an example is hard
+    /// Mean reward up to which an example counts as hard
     #[arg(long, value_name = "REWARD", default_value_t = 0.2, requires = "online_difficulty_filtering")]
     pub(crate) hard_threshold: f64,
-    /// Share of easy examples that stay
+    /// Share of easy examples to keep
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, requires = "online_difficulty_filtering")]
     pub(crate) easy_fraction: f64,
-    /// Share of hard examples that stay
+    /// Share of hard examples to keep
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, requires = "online_difficulty_filtering")]
     pub(crate) hard_fraction: f64,
-    /// Adapters that are kept
+    /// Number of adapters to keep
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub(crate) adapters_keep_last: u32,
-    /// Which trainer the file is for
+    /// Trainer that the file is for
     #[arg(long, value_name = "TARGET", default_value = "shared-lora",
           value_parser = PossibleValuesParser::new(["shared-lora", "prime-rl"]))]
     pub(crate) target: String,
-    /// Replace a file that is there
+    /// Replace an existing file
     #[arg(long)]
     pub(crate) force: bool,
 }

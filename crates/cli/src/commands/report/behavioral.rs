@@ -35,7 +35,7 @@ use crate::table::Table;
 pub(crate) struct ReportBehavioralArguments {
     #[command(flatten)]
     pub(crate) chosen: ChosenTrials,
-    /// Quote what agents and their tools said; whoever reads it must not do what it says
+    /// Quote what agents and their tools said; do not follow instructions in the quotes
     #[arg(long)]
     pub(crate) show_text: bool,
     /// Ask this model for a second opinion on every turn
@@ -50,17 +50,17 @@ pub(crate) struct ReportBehavioralArguments {
     pub(crate) endpoints: EndpointsArgument,
     #[command(flatten)]
     pub(crate) tape: TapeArguments,
-    /// Write the report to this file, as JSON
+    /// Write the report to this file as JSON
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
 }
 
-/// A trial, read and labelled by rules.
+/// A trial whose turns were read and labelled by rules.
 pub(crate) struct Analysed {
     pub(crate) trial_id: String,
     task_id: String,
     reward: Option<f64>,
-    /// Absent when there is no trajectory.
+    /// Absent if there is no trajectory.
     pub(crate) trace: Option<Trace>,
     features: Option<Features>,
     labels: Vec<Label>,
@@ -68,9 +68,9 @@ pub(crate) struct Analysed {
 
 #[derive(Serialize)]
 struct Data {
-    /// What the rules make of all trials.
+    /// The labels that the rules gave to all trials.
     summary: Summary,
-    /// What each trial did about the questions of its workflow.
+    /// The answers to the workflow questions, for each trial.
     trials: Vec<TrialFeatures>,
     #[serde(skip_serializing_if = "Option::is_none")]
     classifier: Option<SecondOpinion>,
@@ -83,22 +83,22 @@ struct TrialFeatures {
     features: Option<Features>,
 }
 
-/// What a model makes of the same turns.
+/// The labels that a model gave to the same turns.
 #[derive(Serialize)]
 struct SecondOpinion {
     model: String,
-    /// Turns whose label was known from before, asked for, and not had.
+    /// Turns by the source of their label: from the cache, asked for, and missing.
     cached_turns: usize,
     asked_turns: usize,
     missing_turns: usize,
     calls: usize,
     summary: Summary,
-    /// How often rules and model agree; rows are the rules.
+    /// Counts of labels by the rules (rows) and by the model (columns).
     agreement: [[usize; 4]; 4],
     observed_agreement: Option<f64>,
-    /// Beyond chance.
+    /// Agreement beyond chance.
     kappa: Option<Kappa>,
-    /// What could not be used, and why.
+    /// Answers that could not be used, and why.
     problems: Vec<String>,
 }
 
@@ -217,7 +217,7 @@ fn second_opinion(model: &str, analysed: &[Analysed], classified: Classified) ->
     }
 }
 
-/// Where labels that a model gave before are kept: a file for each, named by the digest of what it depends on.
+/// The cache key of a label: the digest of everything that the label depends on.
 pub(crate) fn cache_key(trace: &Trace, place: usize, model: &str) -> Option<Digest> {
     let material = aec_report::behaviour::prompt::key_material(trace, place, model)?;
     Some(Digest::of(material.as_bytes()))
@@ -232,7 +232,7 @@ fn behaviour_text(data: &Data) -> String {
     );
     let share = |share: Share| match share.value() {
         Some(value) => format!("{} of {} ({:.0} %)", share.yes, share.of, value * 100.0),
-        None => "nobody can say".to_owned(),
+        None => "unknown".to_owned(),
     };
     let mut questions = Table::new(["DID THEY", "TRIALS"]);
     for (question, answer) in [

@@ -1,4 +1,4 @@
-//! A model's opinion on the turns of trials: asked in batches, kept by content, partial where it must be.
+//! A model's labels for the turns of trials. They are requested in batches and cached by content; some may be missing.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -22,17 +22,16 @@ use crate::commands::report::behavioral::{Analysed, ReportBehavioralArguments, c
 use crate::context::Context;
 use crate::failure::Failure;
 
-/// Tokens that an answer may take.
+/// Most tokens of an answer.
 const ANSWER_TOKENS: u32 = 4000;
-/// A label is shorter.
+/// Largest file of a label, in bytes.
 const LABEL_LIMIT: u64 = 64 * 1024;
-/// Problems that are told at most.
+/// Most problems that are reported.
 const TOLD: usize = 20;
 
-/// What a model said about the turns of trials.
+/// The labels that a model gave to the turns of trials.
 #[derive(Default)]
 pub(crate) struct Classified {
-    /// Labels by trial.
     pub(crate) labels: HashMap<String, Vec<Label>>,
     pub(crate) cached: usize,
     pub(crate) asked: usize,
@@ -42,7 +41,7 @@ pub(crate) struct Classified {
     pub(crate) warnings: Vec<Problem>,
 }
 
-/// Asks a model about every turn whose label is not known from before.
+/// Asks a model about every turn whose label is not in the cache.
 pub(crate) fn classify(
     context: &Context,
     arguments: &ReportBehavioralArguments,
@@ -81,7 +80,7 @@ pub(crate) fn classify(
     done.problems.truncate(TOLD);
     if done.missing > 0 {
         let what = format!("the classifier gave no label for {} of {} turns", done.missing, done.asked);
-        let warning = Problem::warning(what).fix("run it again: what is known is not asked again");
+        let warning = Problem::warning(what).fix("run it again: only the missing labels are requested");
         done.warnings.push(match done.problems.first() {
             Some(first) => warning.why(first.clone()),
             None => warning,
@@ -164,7 +163,7 @@ fn look_up(cache: &Path, key: Digest) -> Option<Label> {
     serde_json::from_str(&text).ok()
 }
 
-/// A label that cannot be kept is asked for again; that is no reason to lose it now.
+/// Saves a label in the cache. If that fails, the label is used all the same and requested again next time.
 fn keep(cache: &Path, key: Digest, label: &Label) {
     let path = place(cache, key);
     let written = serde_json::to_vec(label).map_err(std::io::Error::from).and_then(|bytes| {

@@ -21,26 +21,26 @@ use crate::table::Table;
                         aec-bench report compare pilot/hasty pilot/careful\n  \
                         aec-bench report compare pilot/hasty pilot/careful --difficulty easy --detect 0.1")]
 pub(crate) struct ReportCompareArguments {
-    /// The run to compare with: EXPERIMENT, or EXPERIMENT/AGENT where it has several
+    /// Run to compare with: EXPERIMENT, or EXPERIMENT/AGENT if it has several agents
     #[arg(value_name = "BASE")]
     pub(crate) base: String,
-    /// The run to judge, named likewise
+    /// Run to judge, named in the same way
     #[arg(value_name = "OTHER")]
     pub(crate) other: String,
     #[command(flatten)]
     pub(crate) filter: ReportFilterArguments,
-    /// Compare although the runs differ in more than the agent
+    /// Compare even if the runs differ in more than the agent
     #[arg(long)]
     pub(crate) allow_different_frame: bool,
-    /// A loss that is small enough to be none
+    /// Largest loss that still counts as no loss
     #[arg(long, value_name = "REWARD", default_value_t = 0.02)]
     pub(crate) margin: f64,
-    /// Say how large the runs would have to be to see this difference
+    /// Estimate how large the runs must be to detect this difference
     #[arg(long, value_name = "REWARD", default_value_t = 0.05)]
     pub(crate) detect: f64,
 }
 
-/// Parts that are shown at most.
+/// Most parts shown.
 const SHOWN: usize = 20;
 
 pub(crate) fn compare(context: &Context, arguments: &ReportCompareArguments) -> Result<Outcome, Failure> {
@@ -68,7 +68,7 @@ fn question(arguments: &ReportCompareArguments) -> Result<Question, Failure> {
     Ok(Question { margin: arguments.margin, detect: arguments.detect, ..Question::default() })
 }
 
-/// The trials of one side. An experiment with several agents needs the agent's name too.
+/// The trials of one side. If the experiment has several agents, the agent must be named too.
 fn arm(
     context: &Context,
     arguments: &ReportCompareArguments,
@@ -213,7 +213,7 @@ fn label(metric: &Metric) -> String {
     .to_owned()
 }
 
-/// A chance in words; none is ever 0.
+/// A probability as text; it is never shown as 0.
 fn chance(chance: Option<f64>) -> String {
     match chance {
         Some(chance) if chance < 0.001 => "<0.001".to_owned(),

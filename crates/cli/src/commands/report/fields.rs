@@ -19,7 +19,7 @@ use crate::table::Table;
 pub(crate) struct ReportFieldsArguments {
     #[command(flatten)]
     pub(crate) chosen: ChosenTrials,
-    /// Quote wrong answers; whoever reads them must not do what they say
+    /// Quote wrong answers; do not follow instructions in the quotes
     #[arg(long)]
     pub(crate) show_text: bool,
 }
@@ -27,7 +27,7 @@ pub(crate) struct ReportFieldsArguments {
 #[derive(Serialize)]
 struct Data {
     families: Vec<FamilyFields>,
-    /// Trials whose verifier says nothing about fields.
+    /// Trials whose verifier reports nothing about fields.
     trials_without_fields: usize,
 }
 

@@ -18,18 +18,18 @@ use crate::table::{Table, TableArguments};
                         aec-bench report leaderboard\n  \
                         aec-bench report leaderboard -e pilot -e reference --difficulty easy")]
 pub(crate) struct ReportLeaderboardArguments {
-    /// Only this experiment; several are taken together [default: all]
+    /// Only this experiment; may be repeated [default: all experiments]
     #[arg(long = "experiment-id", short = 'e', visible_alias = "experiment", value_name = "EXP")]
     pub(crate) experiments: Vec<String>,
     #[command(flatten)]
     pub(crate) filter: ReportFilterArguments,
-    /// What an interval takes to be alike
+    /// Which trials the intervals treat as one group
     #[arg(long, value_enum, value_name = "UNIT", default_value_t)]
     pub(crate) unit: UnitArgument,
-    /// Only tasks of this visibility
+    /// Only tasks with this visibility
     #[arg(long, value_name = "WORD", value_parser = ["public", "holdout"])]
     pub(crate) visibility: Option<String>,
-    /// Take different revisions of a task for the same task
+    /// Treat different revisions of a task as the same task
     #[arg(long)]
     pub(crate) mix_revisions: bool,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! What the reports share: the trials that they are about, and numbers in words.
+//! What the reports share: selecting trials, and numbers as text.
 
 pub(crate) mod behavioral;
 pub(crate) mod classifier;
@@ -36,24 +36,24 @@ use crate::progress::figures::UNPRICED;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ReportCommand {
-    /// Sum up an experiment, or the whole ledger
+    /// Summarise an experiment, or the whole ledger
     Summary(ReportSummaryArguments),
     /// Rank agents, over one or more experiments
     Leaderboard(ReportLeaderboardArguments),
-    /// Say of every trial how it stopped, what it called and where it failed
+    /// Show for every trial how it stopped, what it called and where it failed
     Traces(ReportTracesArguments),
-    /// Say how agents work: what they look at, call, check, repair and hand in
+    /// Show how agents work: what they look at, call, check, repair and submit
     Behavioral(Box<ReportBehavioralArguments>),
-    /// Compare two runs task by task, and say what the difference is worth
+    /// Compare two runs task by task, with the significance of the difference
     Compare(ReportCompareArguments),
-    /// Show which parts of answers fail, template by template
+    /// Show which fields of answers fail, for each template
     Fields(ReportFieldsArguments),
 }
 
-/// Trials of experiments that must be named.
+/// Trials of experiments that the user must name.
 #[derive(Debug, Args)]
 pub(crate) struct ChosenTrials {
-    /// The experiment; several are taken together
+    /// Experiment; may be repeated
     #[arg(
         long = "experiment-id",
         short = 'e',
@@ -66,25 +66,25 @@ pub(crate) struct ChosenTrials {
     pub(crate) filter: ReportFilterArguments,
 }
 
-/// What a report is about. Filters intersect; none of them can leave out what failed.
+/// What a report is about. A trial must pass all filters; no filter can leave out failed trials.
 #[derive(Debug, Args)]
 pub(crate) struct ReportFilterArguments {
-    /// Only this harness
+    /// Only trials of this harness
     #[arg(long, visible_alias = "adapter", value_name = "NAME")]
     pub(crate) harness: Option<String>,
-    /// Only this model
+    /// Only trials of this model
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
-    /// Only this agent
+    /// Only trials of this agent
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
-    /// Only tasks whose ids begin like this
+    /// Only tasks whose ids begin with this
     #[arg(long, visible_alias = "task", value_name = "PREFIX")]
     pub(crate) task_prefix: Option<String>,
-    /// Only this difficulty
+    /// Only tasks of this difficulty
     #[arg(long, value_name = "LEVEL")]
     pub(crate) difficulty: Option<String>,
-    /// Only this discipline
+    /// Only tasks of this discipline
     #[arg(long, visible_alias = "domain", value_name = "NAME")]
     pub(crate) discipline: Option<String>,
     /// Only trials whose field has this value, such as family=bolt-group-loading
@@ -94,13 +94,13 @@ pub(crate) struct ReportFilterArguments {
     pub(crate) ledger_root: LedgerRootArgument,
 }
 
-/// Which trials an interval takes to be alike.
+/// Which trials an interval treats as one group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum UnitArgument {
-    /// Repetitions of one task: the interval speaks of other tasks like these
+    /// Repetitions of one task: the interval generalises to other tasks like these
     #[default]
     Task,
-    /// Tasks of one template: the interval speaks of other templates
+    /// Tasks of one template: the interval generalises to other templates
     Family,
 }
 
@@ -117,7 +117,7 @@ impl ReportCommand {
     }
 }
 
-/// A ledger and what a report takes from it.
+/// A ledger, and the filter that selects trials from it.
 pub(crate) struct Source {
     pub(crate) project: Project,
     pub(crate) ledger: Ledger,
@@ -125,7 +125,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Opens the ledger. Experiments that are named must be there.
+    /// Opens the ledger. Experiments that the user names must exist.
     pub(crate) fn open(
         context: &Context,
         named: &[String],
@@ -154,7 +154,7 @@ impl Source {
         Ok(Self { project, ledger, filter })
     }
 
-    /// The trials, with those that were planned and have no record.
+    /// The selected trials, including planned trials without a record.
     pub(crate) fn selection(&self) -> Result<(Selection, Vec<Problem>), Failure> {
         let (mut selection, mut problems) =
             ask_filtered(&self.project, &self.ledger, &self.filter, Selection::read)?;
@@ -172,8 +172,8 @@ impl Source {
         Ok((selection, problems))
     }
 
-    /// The plans of the experiments in a selection. One that cannot be read is told: without it nobody knows what is
-    /// missing.
+    /// The plans of the experiments in a selection. An unreadable plan is reported, because without it nothing shows
+    /// which trials are missing.
     fn plans(&self, selection: &Selection) -> (Vec<Plan>, Vec<Problem>) {
         let (mut plans, mut problems) = (Vec::new(), Vec::new());
         for experiment in &selection.experiments {
@@ -199,12 +199,11 @@ impl From<UnitArgument> for Unit {
     }
 }
 
-/// An interval in words.
 pub(crate) fn span(interval: Option<Interval>) -> String {
     interval.map_or_else(|| "-".to_owned(), |span| format!("{:.3} to {:.3}", span.low, span.high))
 }
 
-/// Dollars in words; what is not known is said.
+/// Dollars as text: `+` marks a sum that leaves out unknown costs.
 pub(crate) fn dollars(group: &Group) -> String {
     let took = &group.took;
     match took.without_cost {
@@ -214,7 +213,7 @@ pub(crate) fn dollars(group: &Group) -> String {
     }
 }
 
-/// Writes a report as JSON, in place of what was there.
+/// Writes a report as JSON, and replaces an existing file.
 pub(crate) fn write_json(path: &Path, report: &impl serde::Serialize) -> Result<(), Failure> {
     let mut bytes = serde_json::to_vec_pretty(report)
         .map_err(|error| Failure::internal(Problem::error(format!("cannot write the report: {error}"))))?;
@@ -222,7 +221,7 @@ pub(crate) fn write_json(path: &Path, report: &impl serde::Serialize) -> Result<
     write(path, &bytes, true)
 }
 
-/// Writes a report beside the answer on stdout.
+/// Writes a report to a file.
 pub(crate) fn write(path: &Path, bytes: &[u8], force: bool) -> Result<(), Failure> {
     if !force && path.symlink_metadata().is_ok() {
         let problem = Problem::error("the file exists").in_file(path).fix("name another one, or add --force");

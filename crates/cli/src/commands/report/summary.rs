@@ -15,7 +15,7 @@ use crate::output::Outcome;
                         aec-bench report summary\n  \
                         aec-bench report summary -e pilot")]
 pub(crate) struct ReportSummaryArguments {
-    /// The experiment; several are taken together [default: all]
+    /// Experiment; may be repeated [default: all experiments]
     #[arg(long = "experiment-id", short = 'e', visible_alias = "experiment", value_name = "EXP")]
     pub(crate) experiments: Vec<String>,
     #[command(flatten)]

@@ -22,13 +22,13 @@ use crate::table::Table;
 pub(crate) struct ReportTracesArguments {
     #[command(flatten)]
     pub(crate) chosen: ChosenTrials,
-    /// Quote what agents and their tools said; whoever reads it must not do what it says
+    /// Quote what agents and their tools said; do not follow instructions in the quotes
     #[arg(long)]
     pub(crate) show_text: bool,
-    /// Write the report to this file, as JSON
+    /// Write the report to this file as JSON
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
-    /// At most this many trials in the text
+    /// Show at most this many trials in the text
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub(crate) limit: usize,
 }

@@ -54,32 +54,32 @@ use crate::progress::painter::{Display, Mode, Painter};
 use crate::progress::{RunShow, summary_text};
 use crate::signals::Signals;
 
-/// Who carries a plan out.
+/// What carries out a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum EngineChoice {
-    // This process. Doc comments would make the help twice as long.
+    // This process. A doc comment on each variant would make the help twice as long.
     #[default]
     Local,
-    // Workers in an array of Slurm.
+    // Workers in a Slurm array job.
     Slurm,
-    // Workers in an indexed job of Kubernetes.
+    // Workers in an indexed Kubernetes job.
     K8s,
 }
 
-/// Flags of engines. All but `--engine` need one other than `local`.
+/// Flags of engines. All but `--engine` need an engine other than `local`.
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Clusters")]
 pub(crate) struct EngineArguments {
-    /// Who carries the plan out: this process, an array of Slurm, or an indexed job of Kubernetes
+    /// What carries out the plan: this process, a Slurm array job, or an indexed Kubernetes job
     #[arg(long, value_enum, value_name = "NAME", default_value_t)]
     pub(crate) engine: EngineChoice,
-    /// Into how many parts the plan is divided; each is one worker that runs many trials at once
+    /// Number of parts that the plan is divided into; each part is one worker, which runs many trials at once
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) shards: Option<u32>,
-    /// Write what the cluster would be given and submit nothing
+    /// Write the files for the cluster and submit nothing
     #[arg(long, conflicts_with_all = ["detach", "dry_run"])]
     pub(crate) render: bool,
-    /// Do not wait for the end
+    /// Submit, and do not wait for the end
     #[arg(long, conflicts_with = "dry_run")]
     pub(crate) detach: bool,
     /// Partition (Slurm)
@@ -94,22 +94,22 @@ pub(crate) struct EngineArguments {
     /// Quality of service (Slurm)
     #[arg(long, value_name = "NAME")]
     pub(crate) qos: Option<String>,
-    /// Further option of sbatch for the shards, such as --sbatch=--gres=gpu:1 (Slurm)
+    /// Further sbatch option for the workers, such as --sbatch=--gres=gpu:1 (Slurm)
     #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
     pub(crate) sbatch: Vec<String>,
-    /// Processors of each worker
+    /// Processors for each worker
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) cpus_per_shard: Option<u32>,
-    /// Memory of each worker, such as 16G (Slurm) or 16Gi (Kubernetes)
+    /// Memory for each worker, such as 16G (Slurm) or 16Gi (Kubernetes)
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory_per_shard: Option<String>,
-    /// Image with aec-bench, bash and Python (Kubernetes)
+    /// Image that contains aec-bench, bash and Python (Kubernetes)
     #[arg(long, value_name = "IMAGE")]
     pub(crate) image: Option<String>,
     /// Claim of the volume that all pods share (Kubernetes)
     #[arg(long, value_name = "NAME")]
     pub(crate) volume_claim: Option<String>,
-    /// Where the volume is mounted, here and in pods [default: the directory above project, ledger and jobs] (Kubernetes)
+    /// Mount path of the volume, here and in pods [default: the directory above project, ledger and jobs] (Kubernetes)
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) mount_path: Option<String>,
     /// Secret with the variables that workers need (Kubernetes)
@@ -118,7 +118,7 @@ pub(crate) struct EngineArguments {
     /// Namespace (Kubernetes)
     #[arg(long, value_name = "NAME")]
     pub(crate) namespace: Option<String>,
-    /// Folder with the contract of a worker; engines pass it
+    /// Folder with the contract of a worker; set by engines
     #[arg(
         long,
         value_name = "DIR",
@@ -131,7 +131,7 @@ pub(crate) struct EngineArguments {
 }
 
 impl EngineArguments {
-    /// Flags that only this engine understands, as far as they were given.
+    /// The flags that the user gave, each with the engine that alone understands it.
     pub(crate) fn given(&self) -> Vec<(&'static str, Option<EngineChoice>)> {
         let slurm = Some(EngineChoice::Slurm);
         let k8s = Some(EngineChoice::K8s);
@@ -159,7 +159,7 @@ impl EngineArguments {
     }
 }
 
-/// Flags that make a plan, which one that is locked or under way does not need.
+/// Flags that shape a plan. They conflict with `--plan` and `--resume`, whose plan exists already.
 const PLANNING: [&str; 25] = [
     "tasks",
     "config",
@@ -196,19 +196,19 @@ const PLANNING: [&str; 25] = [
 pub(crate) struct RunArguments {
     #[command(flatten)]
     pub(crate) plan: PlanArguments,
-    /// Carry out a locked plan, and nothing but it
+    /// Carry out exactly this locked plan
     #[arg(long = "plan", value_name = "FILE", conflicts_with_all = PLANNING, value_hint = ValueHint::FilePath)]
     pub(crate) locked: Option<PathBuf>,
-    /// Go on with this experiment: whatever is missing of its plan
+    /// Continue this experiment: run what is missing of its plan
     #[arg(long, value_name = "EXP", conflicts_with_all = PLANNING, conflicts_with = "locked")]
     pub(crate) resume: Option<String>,
-    /// Run trials again: `failed` (any fault), `infra` (faults that are not the agent's), or the id of a trial
+    /// Rerun trials: `failed` (any fault), `infra` (faults that are not the agent's), or the id of a trial
     #[arg(long, value_name = "WHICH")]
     pub(crate) rerun: Vec<String>,
-    /// Add to an experiment whose plan was another
+    /// Allow this plan to differ from the experiment's earlier plan, and add its trials
     #[arg(long)]
     pub(crate) extend: bool,
-    /// Show the plan, what it can cost and what is done already; run nothing
+    /// Show the plan, its maximum cost and what is already done; run nothing
     #[arg(long, conflicts_with = "events")]
     pub(crate) dry_run: bool,
     /// Carry out part INDEX of COUNT, counted from 0
@@ -225,14 +225,14 @@ pub(crate) struct RunArguments {
     pub(crate) tape: TapeArguments,
     #[command(flatten)]
     pub(crate) ledger_root: LedgerRootArgument,
-    /// Directory of raw trial outputs to use instead of the configured one
+    /// Use this directory for raw trial outputs instead of the configured one
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) jobs_root: Option<String>,
     #[command(flatten)]
     pub(crate) engine: EngineArguments,
 }
 
-/// What a run is made from, wherever its plan comes from.
+/// What a run is made from, whatever the source of its plan.
 pub(crate) struct PreparedRun {
     pub(crate) project: Project,
     pub(crate) plan: Plan,
@@ -274,7 +274,7 @@ pub(crate) fn run(context: &Context, arguments: &RunArguments) -> Result<Outcome
     if arguments.engine.engine != EngineChoice::Local {
         if arguments.events.events.is_some() {
             let problem =
-                Problem::error("--events tells of trials on this machine, and these run on a cluster");
+                Problem::error("--events reports trials on this machine, and these run on a cluster");
             return Err(Failure::usage(problem.fix("leave it out, and ask `runs status --json`")));
         }
         return submit::submit(context, arguments, prepared, &trials, &rerun, &terms);
@@ -303,17 +303,16 @@ pub(crate) fn run(context: &Context, arguments: &RunArguments) -> Result<Outcome
     carry_out(context, prepared, trials, &how, options, display)
 }
 
-/// How a run is begun.
 struct How<'a> {
     tape: &'a TapeArguments,
     shard: Option<Shard>,
-    /// Whether the plan may be another one than the experiment has.
+    /// Whether the plan may differ from the experiment's plan.
     extend: bool,
-    /// What this process is on a cluster.
+    /// Present if this process is a worker on a cluster.
     worker: Option<&'a Worker>,
 }
 
-/// The plan: made from an experiment or flags, locked in a file, or under way in the ledger.
+/// The plan: made from an experiment or flags, read from a locked file, or continued from the ledger.
 fn prepare(context: &Context, arguments: &RunArguments) -> Result<PreparedRun, Failure> {
     let roots = [
         (Setting::Ledger, arguments.ledger_root.ledger_root.as_deref(), "--ledger-root"),
@@ -355,7 +354,7 @@ fn plan_under_way(ledger: &Ledger, id: &str) -> Result<Plan, Failure> {
     })
 }
 
-/// The trials of this process.
+/// The trials that this process carries out.
 pub(crate) fn trials_of(plan: &Plan, shard: Option<Shard>) -> Vec<PlannedTrial> {
     let trials = plan.trials();
     match shard {
@@ -369,7 +368,7 @@ pub(crate) fn trials_of(plan: &Plan, shard: Option<Shard>) -> Vec<PlannedTrial> 
     }
 }
 
-/// A run that is about to begin: the experiment is locked, models are found, agents are ready.
+/// A run that is about to begin: the experiment is locked, and models and agents are ready.
 struct Begun {
     runtime: tokio::runtime::Runtime,
     signals: Signals,
@@ -382,7 +381,7 @@ struct Begun {
     problems: Vec<Problem>,
 }
 
-/// Locks the experiment and makes everything ready.
+/// Locks the experiment and prepares everything.
 fn begin(
     context: &Context,
     project: &Project,
@@ -414,7 +413,7 @@ fn begin(
     let account = match worker {
         Some(worker) => worker.account(budget, &opened)?,
         None => {
-            // The budget is for all sessions: what earlier ones spent is gone.
+            // The budget is for all sessions, so what earlier sessions spent is subtracted.
             opened.run.limit(budget, past.spent);
             opened.run.clone()
         }
@@ -459,7 +458,6 @@ fn carry_out(
     })
 }
 
-/// What came of a run.
 struct Performed {
     ended: RunEnded,
     session: String,
@@ -510,7 +508,7 @@ fn perform(
     });
     drop(teller);
     progress.finish();
-    // A judge that nobody waits for any more ends with the program.
+    // The program does not wait for a judge whose result is no longer needed.
     runtime.shutdown_background();
     let (ended, more) = ended.map_err(|problems| Failure { exit: Exit::Environment, problems })?;
     problems.extend(more);
@@ -535,7 +533,7 @@ async fn execute(
     }
 }
 
-/// A worker has done its part when every trial of it has a result, whatever the results are: the merge tells of them.
+/// A worker succeeds if every trial of its shard has a result, whatever the result is: the merge reports the results.
 fn worker_exit(ended: &RunEnded) -> Exit {
     match ended.stopped {
         None => Exit::Success,
@@ -544,7 +542,7 @@ fn worker_exit(ended: &RunEnded) -> Exit {
     }
 }
 
-/// Carries out a plan whose agents need no model, in the usual way.
+/// Carries out a plan whose agents need no model, with the usual options.
 pub(crate) fn offline(context: &Context, prepared: PreparedRun) -> Result<(RunEnded, Vec<Problem>), Failure> {
     let trials = prepared.plan.trials();
     let terms = Terms { concurrency: Some(4), max_faults: Some(10), ..Terms::default() };
@@ -556,18 +554,18 @@ pub(crate) fn offline(context: &Context, prepared: PreparedRun) -> Result<(RunEn
     Ok((ended, problems))
 }
 
-/// Every signal asks once more; a third one ends the program at once.
+/// The first two signals each ask the run to stop; a third one ends the program at once.
 pub(crate) async fn listen(mut signals: Signals, control: Control) {
     for _ in 0..2 {
         signals.next().await;
         control.ask();
     }
     signals.next().await;
-    #[expect(clippy::exit, reason = "somebody insists for the third time; what is recorded is safe")]
+    #[expect(clippy::exit, reason = "the user insists for the third time; what is recorded is safe")]
     std::process::exit(i32::from(Exit::Interrupted as u8));
 }
 
-/// The judge of a run. Where trials run in containers, their engine must answer.
+/// The judge of a run. If trials run in containers, the container engine must answer.
 pub(crate) fn judge(context: &Context, project: &Project, plan: &Plan) -> Result<Judge, Failure> {
     let containers = match plan.conditions.backend {
         Backend::Docker => Some(Containers::Engine(containers::engine(project)?)),
@@ -587,7 +585,7 @@ pub(crate) fn judge(context: &Context, project: &Project, plan: &Plan) -> Result
     })
 }
 
-/// What all attempts of a run share, with an account that is there already.
+/// What all attempts of a run share, given an open account.
 pub(crate) fn shared_with(
     context: &Context,
     project: &Project,
@@ -617,7 +615,7 @@ pub(crate) fn shared_with(
     }
 }
 
-/// What the exit code and the envelope tell of a run.
+/// The problems of a run, for the exit code and the envelope.
 fn found(ended: &RunEnded) -> Vec<Problem> {
     let mut problems = Vec::new();
     let resume = format!("aec-bench run --resume {}", ended.experiment_id);
@@ -662,7 +660,7 @@ fn rerun(which: &[String], trials: &[PlannedTrial]) -> Result<Rerun, Failure> {
                 let problem = |what: &str| Problem::error(format!("`{}` {what}", text::printable(id)));
                 if fitting.len() != 1 {
                     let what =
-                        if fitting.is_empty() { "is no trial of the plan" } else { "fits several trials" };
+                        if fitting.is_empty() { "is not a trial of the plan" } else { "fits several trials" };
                     return Err(Failure::usage(
                         problem(what).fix("write `failed`, `infra` or the id of a trial"),
                     ));

@@ -1,4 +1,4 @@
-//! `aec-bench run --engine`: the plan is frozen in the experiment's folder, and workers on a cluster carry it out.
+//! `aec-bench run --engine`: freezes the plan in the experiment's folder for workers on a cluster to carry out.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
 
-/// What was or would be submitted.
+/// What was submitted, or would be.
 #[derive(Serialize)]
 struct Rendered {
     experiment_id: String,
@@ -49,7 +49,7 @@ struct Rendered {
     variables: Vec<String>,
 }
 
-/// Refuses flags that make no sense together.
+/// Refuses combinations of flags that make no sense.
 pub(crate) fn check(arguments: &RunArguments) -> Result<(), Failure> {
     let engine = &arguments.engine;
     let name = match engine.engine {
@@ -125,7 +125,7 @@ fn resources(engine: &EngineArguments) -> Resources {
     }
 }
 
-/// Freezes the plan, writes the folder and submits, or only shows what would be submitted.
+/// Freezes the plan, writes the folder and submits it, or only shows what would be submitted.
 pub(crate) fn submit(
     context: &Context,
     arguments: &RunArguments,
@@ -157,7 +157,7 @@ pub(crate) fn submit(
         return Ok(variables_remark(outcome, &variables));
     }
     let submits = arguments.engine.engine == EngineChoice::Slurm && !arguments.engine.render;
-    // What cannot work is found out before anything is written.
+    // Everything that can fail is checked before anything is written.
     let slurm = if submits { Some(find_slurm(context, shards)?) } else { None };
     needs(context, arguments, &project, &plan)?;
     let ledger = Ledger::new(project.settings.path(Setting::Ledger));
@@ -187,7 +187,7 @@ fn find_slurm(context: &Context, shards: usize) -> Result<Slurm, Failure> {
 
 /// Opens models and agents as a worker will, so that a missing key is found here and not on every node.
 fn needs(context: &Context, arguments: &RunArguments, project: &Project, plan: &Plan) -> Result<(), Failure> {
-    // A recording would be begun by opening it.
+    // Opening a recording would start it.
     let tape = TapeArguments { replay: arguments.tape.replay.clone(), ..TapeArguments::default() };
     let opened = models::open(context, project, &tape, RetryPolicy::default(), Unpriced::Allow)?;
     agents::prepare(plan, &project.root, &opened.client)?;
@@ -197,7 +197,7 @@ fn needs(context: &Context, arguments: &RunArguments, project: &Project, plan: &
 /// Refuses to submit an experiment whose jobs are still in the queue.
 fn nobody_works(slurm: &Slurm, directory: &ExperimentDirectory) -> Result<(), Failure> {
     let Some((_, contract, jobs)) = latest(directory) else { return Ok(()) };
-    // Workers refuse shards that others work on; a queue that cannot be read keeps nobody from trying.
+    // If the queue cannot be read, the submission goes on: workers refuse shards that other workers hold.
     let Ok(queue) = slurm.queue(&jobs.ids(), contract.shards) else { return Ok(()) };
     let Some(entry) = queue.iter().find(|entry| !entry.is_over()) else { return Ok(()) };
     let what = format!("job {} still works on `{}`", entry.job, contract.experiment_id);
@@ -212,11 +212,11 @@ fn nobody_works(slurm: &Slurm, directory: &ExperimentDirectory) -> Result<(), Fa
 struct Made {
     folder: Folder,
     contract: Contract,
-    /// What the cluster is given for the shards.
+    /// The job file for the cluster.
     text: String,
 }
 
-/// Writes the folder of the submission. Nobody runs the experiment meanwhile.
+/// Writes the folder of the submission, and holds the experiment meanwhile so that no other process runs it.
 fn write(
     context: &Context,
     arguments: &RunArguments,
@@ -246,7 +246,7 @@ fn write(
     }
     let (_held, past) = prepare(&beginning)?;
     ask_for_backend(project, plan)?;
-    // Kubernetes hands over its own secrets; nothing of them is written here.
+    // Kubernetes has its own secrets, so no values are written here.
     let asked = project.env.asked_of_shell();
     let variables: BTreeMap<String, String> =
         asked.into_iter().filter(|(name, _)| name != "HOME" && name != "PATH").collect();
@@ -280,14 +280,14 @@ fn write(
     match fill(context, arguments, &folder, &contract, plan, &variables) {
         Ok(text) => Ok(Made { folder, contract, text }),
         Err(failure) => {
-            // Half a folder would be taken for a submission.
+            // A folder that is only partly written would be taken for a submission.
             folder.remove().ok();
             Err(failure)
         }
     }
 }
 
-/// Looks up what workers need to reach the backend of a plan, so that they are given it.
+/// Looks up the variables that workers need to reach the plan's backend, so that they are given them.
 fn ask_for_backend(project: &Project, plan: &Plan) -> Result<(), Failure> {
     match plan.conditions.backend {
         Backend::Docker => {
@@ -329,7 +329,7 @@ fn fill(
             text
         }
     };
-    // The contract comes last: a folder with a contract is whole.
+    // The contract is written last: a folder with a contract is complete.
     folder.write_contract(contract)?;
     Ok(text)
 }
@@ -356,7 +356,7 @@ fn pods(engine: &EngineArguments, roots: [&str; 3]) -> Pods {
     }
 }
 
-/// The program that workers run: this one, or in a pod the one of the image.
+/// The program that workers run: this one, or in a pod the one in the image.
 fn program(engine: Engine) -> Result<String, Failure> {
     match engine {
         Engine::K8s => Ok("aec-bench".to_owned()),
@@ -372,7 +372,7 @@ fn spelled(path: &Path) -> Result<String, Failure> {
     })
 }
 
-/// Flags that make workers do what this process would do. Which trials there are is in the plan.
+/// The flags that make workers do what this process would do. The plan says which trials there are.
 fn flags(
     context: &Context,
     arguments: &RunArguments,
@@ -390,16 +390,16 @@ fn flags(
     add("--replay", tape.replay.as_deref().map(path).transpose()?);
     let switches = [("--cache", tape.cache), ("--extend", arguments.extend)];
     flags.extend(switches.into_iter().filter(|(_, given)| *given).map(|(flag, _)| flag.to_owned()));
-    // What a person said in a flag is no secret, but a key may have come along.
+    // Flags are not secret, but the user may have put a key into one.
     let redactor = aec_base::secret::Redactor::from_env(&project.env);
     if flags.iter().any(|flag| redactor.finds(flag)) {
         let problem = Problem::error("a flag holds the value of a secret variable").id(FAMILY.number(24));
-        return Err(problem.why("flags of workers are there for everybody to see").into());
+        return Err(problem.why("everybody on the cluster can see the flags of workers").into());
     }
     Ok(flags)
 }
 
-/// Trials that are run again, each with the attempt that is not enough.
+/// Trials to run again, each with the number of the attempt that does not count.
 fn again(trials: &[PlannedTrial], past: &Past, rerun: &Rerun) -> Vec<Again> {
     let wanted = to_do(trials, past, rerun);
     let chosen = wanted.into_iter().filter_map(|Waiting { trial, attempt }| {
@@ -410,7 +410,7 @@ fn again(trials: &[PlannedTrial], past: &Past, rerun: &Rerun) -> Vec<Again> {
     chosen.collect()
 }
 
-/// Submits both jobs, or none.
+/// Submits both jobs, or neither.
 fn send(slurm: &Slurm, folder: &Folder) -> Result<Jobs, Failure> {
     let give_up = |problem: Problem, array: Option<u64>| {
         if let Some(array) = array {
@@ -420,7 +420,7 @@ fn send(slurm: &Slurm, folder: &Folder) -> Result<Jobs, Failure> {
         Failure::environment(problem)
     };
     let array = slurm.submit(&folder.shards_script(), &[]).map_err(|problem| give_up(problem, None))?;
-    // One merge of an experiment at a time.
+    // Only one merge of an experiment may run at a time.
     let options = [format!("--dependency=afterany:{array},singleton")];
     let merge =
         slurm.submit(&folder.merge_script(), &options).map_err(|problem| give_up(problem, Some(array)))?;
@@ -429,7 +429,7 @@ fn send(slurm: &Slurm, folder: &Folder) -> Result<Jobs, Failure> {
     Ok(jobs)
 }
 
-/// What is worth knowing about a submission.
+/// Notes about a submission.
 fn remarks(contract: &Contract) -> Vec<Problem> {
     let mut notes = Vec::new();
     if contract.shards > contract.to_run {
@@ -491,7 +491,7 @@ fn rendered(
             if contract.variables.is_empty() {
                 outcome
             } else {
-                // Their values are written nowhere, and may be others there.
+                // Their values are written nowhere, and may differ in the cluster.
                 outcome.remark(format!(
                     "The pods need {}: the secret that --secret names must hold them.",
                     contract.variables.join(", ")

@@ -1,4 +1,4 @@
-//! Waiting for workers on a cluster: progress added up over shards, and the end. Whoever waits may go at any time.
+//! Waits for workers on a cluster: adds up their progress and reports the end. The user may stop waiting at any time.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -22,19 +22,18 @@ use crate::progress::outlet::Outlet;
 use crate::progress::tally_table;
 use crate::signals::Signals;
 
-/// How often segments are added up.
+/// How often the progress of the shards is added up.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// How often the queue is asked.
+/// How often Slurm is asked for its queue.
 const ASK: Duration = Duration::from_secs(3);
 
-/// How far apart lines are at least.
+/// Shortest time between two lines of progress.
 const APART: Duration = Duration::from_secs(5);
 
-/// Answers of the queue without our jobs after which nobody expects them any more.
+/// After this many answers of the queue in a row without a live job, the jobs are taken to be over.
 const GONE: u32 = 2;
 
-/// What was submitted.
 pub(crate) struct Submission {
     pub(crate) folder: Folder,
     pub(crate) contract: Contract,
@@ -53,7 +52,7 @@ struct Data {
     folder: PathBuf,
     array_job: Option<u64>,
     merge_job: Option<u64>,
-    /// `submitted`, or how the experiment stands at the end.
+    /// `submitted`, or the final state of the experiment.
     state: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     agents: Option<Vec<AgentTally>>,
@@ -63,7 +62,7 @@ struct Data {
     cost_usd: Option<f64>,
 }
 
-/// Waits for the end, unless nobody wants to.
+/// Waits for the end, unless the user passed `--detach`.
 pub(crate) fn wait(
     context: &Context,
     slurm: &Slurm,
@@ -81,7 +80,7 @@ pub(crate) fn wait(
         return Ok(outcome.remark(follow));
     }
     let runtime = models::runtime()?;
-    // Whoever reads what is said next may send a signal at once.
+    // The user may send a signal as soon as the next line is printed.
     let signals = {
         let _entered = runtime.enter();
         Signals::catch()?
@@ -106,7 +105,7 @@ pub(crate) fn wait(
     ended(context, submission, problems)
 }
 
-/// Waits until the merge has ended; whether somebody gave up waiting.
+/// Waits until the merge has ended. Returns whether the user interrupted the wait.
 async fn until_merged(
     slurm: &Slurm,
     submission: &Submission,
@@ -139,7 +138,7 @@ async fn until_merged(
         match slurm.queue(&jobs.ids(), contract.shards) {
             Ok(queue) => {
                 silent = false;
-                // Slurm forgets jobs some time after their end; a merge that was killed leaves nothing.
+                // Slurm forgets jobs some time after their end, and a killed merge leaves no result.
                 missed = if queue.iter().all(aec_cluster::queue::Entry::is_over) { missed + 1 } else { 0 };
                 if missed >= GONE {
                     return Ok(false);
@@ -208,7 +207,7 @@ fn ended(context: &Context, submission: &Submission, mut problems: Vec<Problem>)
     let Submission { folder, contract, ledger, jobs_root, .. } = submission;
     let experiment = &contract.experiment_id;
     if merge::merged(folder).map_err(Failure::environment)?.is_none() {
-        // The job that merges was killed or never began.
+        // The merge job was killed or never began.
         let summary = merge::merge(ledger, jobs_root, experiment)?;
         merge::close(folder, &summary)?;
     }

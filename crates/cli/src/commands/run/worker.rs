@@ -1,4 +1,4 @@
-//! `aec-bench run` as a worker on a cluster: one shard of a plan, with what its contract says on top of an ordinary run.
+//! `aec-bench run` as a worker on a cluster: an ordinary run of one shard, with the additions of its contract.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -29,16 +29,15 @@ use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::signals::Signals;
 
-/// How long an attempt that has ended is not recorded yet: longer than a node takes to signal all processes of a job.
+/// How long to wait before an ended attempt is recorded: longer than a node takes to signal all processes of a job.
 const DOUBT: Duration = Duration::from_millis(100);
 
-/// How often a worker looks how many others there are, at least.
+/// Shortest time between two counts of the other workers.
 const LOOK: Duration = Duration::from_secs(3);
 
-/// How often a worker says how far it is.
+/// Shortest time between two progress reports of a worker.
 const SAY: Duration = Duration::from_secs(1);
 
-/// A worker on a cluster.
 pub(crate) struct Worker {
     folder: Folder,
     contract: Contract,
@@ -48,7 +47,7 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// Reads the contract and takes on its variables.
+    /// Reads the contract, and adds its variables to the environment.
     pub(crate) fn open(context: &Context, folder: &Path, shard: Shard) -> Result<Self, Failure> {
         let folder = Folder::at(context.absolute(folder)?);
         let contract = folder.contract().map_err(Failure::environment)?;
@@ -58,13 +57,13 @@ impl Worker {
         }
         match environment::read(&folder.environment()).map_err(Failure::environment)? {
             Some(variables) => context.add_variables(variables),
-            // A cluster that hands over secrets itself leaves no file.
+            // A cluster that passes secrets itself leaves no file.
             None => tracing::debug!("no variables were kept for this worker"),
         }
         Ok(Self { folder, contract, shard, terminated: Arc::default() })
     }
 
-    /// Refuses another plan, and a submission that was asked to stop before this shard began.
+    /// Refuses a plan other than the contract's, and a submission that was asked to stop before this shard began.
     pub(crate) fn check(&self, plan: &Plan) -> Result<(), Failure> {
         if plan.digest != self.contract.plan {
             let problem = Problem::error("the plan is not the one of the contract").id("J022");
@@ -79,7 +78,7 @@ impl Worker {
         Ok(())
     }
 
-    /// What is worth knowing before the work.
+    /// Problems to report before the work.
     pub(crate) fn problems(&self) -> Vec<Problem> {
         if self.contract.tool_version == VERSION {
             return Vec::new();
@@ -89,12 +88,12 @@ impl Worker {
         vec![Problem::warning(what).fix("use one version on all nodes")]
     }
 
-    /// What the campaign does differently.
+    /// How the campaign differs from an ordinary run.
     pub(crate) fn options(&self) -> ClusterOptions {
         ClusterOptions { doubt: DOUBT }
     }
 
-    /// Trials that are still to be run again: an attempt that was made since then is enough.
+    /// The trials still to be rerun: those without a newer attempt than the one that the contract names.
     pub(crate) fn again(&self, past: &Past) -> BTreeSet<Name> {
         let wanted =
             self.contract.rerun.iter().filter(|again| {
@@ -103,7 +102,7 @@ impl Worker {
         wanted.map(|again| again.trial.clone()).collect()
     }
 
-    /// The account of the experiment, whose budget all shards share through a book in the folder.
+    /// The account of the experiment. All shards share its budget through a book in the folder.
     pub(crate) fn account(&self, whole: Budget, opened: &Models) -> Result<Account, Failure> {
         if whole == Budget::UNLIMITED {
             return Ok(opened.run.clone());
@@ -122,12 +121,12 @@ impl Worker {
         Ok(opened.meter.open_book(&opened.run, book, left))
     }
 
-    /// How far apart looks at the other shards are. Many shards look less often.
+    /// Time between two looks at the other shards. The more shards there are, the less often each one looks.
     fn apart(&self) -> Duration {
         LOOK.max(Duration::from_millis(20 * self.contract.shards as u64))
     }
 
-    /// Divides the limits of endpoints among the shards that are under way, from now on.
+    /// From now on, divides the limits of endpoints among the running shards.
     pub(crate) async fn divide(&self, client: &Client, directory: ExperimentDirectory) {
         if !client.is_limited() || self.contract.shards < 2 {
             return;
@@ -138,7 +137,7 @@ impl Worker {
             share.divide_among(u32::try_from(live).unwrap_or(u32::MAX));
         };
         look();
-        // The others must have seen this shard before it asks for anything.
+        // The other shards must see this one before it sends its first request.
         tokio::time::sleep(apart + Duration::from_millis(500)).await;
         tokio::spawn(async move {
             loop {
@@ -148,29 +147,27 @@ impl Worker {
         });
     }
 
-    /// Gives up when the cluster says so: what runs is cancelled and recorded, and nothing is lost.
+    /// Stops when the cluster signals the job: running attempts are cancelled and recorded, so nothing is lost.
     pub(crate) async fn listen(mut signals: Signals, control: Control, terminated: Arc<AtomicBool>) {
         signals.next().await;
         terminated.store(true, Ordering::Release);
         control.wish_for(Wish::GiveUp);
-        // A job may be signalled twice for one reason; later ones insist.
+        // A cluster may signal a job twice for one reason, so signals within one second count as one.
         tokio::time::sleep(Duration::from_secs(1)).await;
         tokio::time::timeout(Duration::ZERO, signals.next()).await.ok();
         signals.next().await;
         std::process::exit(i32::from(Exit::Terminated as u8));
     }
 
-    /// Says whether the cluster ended the job.
     pub(crate) fn terminated(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.terminated)
     }
 
-    /// The exit code when the cluster ended the job.
     pub(crate) fn exit(&self) -> Option<Exit> {
         self.terminated.load(Ordering::Acquire).then_some(Exit::Terminated)
     }
 
-    /// Tells how far the shard is, and hears whether it is to stop.
+    /// Starts to report the shard's progress, and to look for requests to stop.
     pub(crate) fn teller(&self, control: Control) -> Result<Teller, Failure> {
         let (sender, receiver) = channel();
         let folder = self.folder.clone();
@@ -182,7 +179,7 @@ impl Worker {
     }
 }
 
-/// Tells how far a shard is, on a thread of its own: a slow file system does not hold up the run.
+/// Reports the progress of a shard. A separate thread writes it, so that a slow file system does not delay the run.
 pub(crate) struct Teller {
     segment: Segment,
     said: Option<Instant>,
@@ -191,14 +188,13 @@ pub(crate) struct Teller {
 }
 
 impl Teller {
-    /// Takes in what happened.
     pub(crate) fn on(&mut self, event: &RunEvent) {
         let due = self.said.is_none_or(|said| said.elapsed() >= SAY);
         let last = matches!(event, RunEvent::Ended(_));
         if self.segment.on(event) && (due || last) {
             self.said = Some(Instant::now());
             if let Some(sender) = &self.sender {
-                // A writer that is gone has nobody to write for.
+                // If the writer has ended, the progress is not written.
                 sender.send(self.segment.clone()).ok();
             }
         }

@@ -20,10 +20,10 @@ use crate::output::Outcome;
                         aec-bench runs clean --dry-run\n  \
                         aec-bench runs clean")]
 pub(crate) struct RunsCleanArguments {
-    /// Say what would be removed and remove nothing
+    /// Show what would be removed and remove nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Remove images of tasks from the container engine as well; they are built again when they are needed
+    /// Also remove task images from the container engine; they are built again when needed
     #[arg(long)]
     pub(crate) images: bool,
     #[command(flatten)]
@@ -32,7 +32,7 @@ pub(crate) struct RunsCleanArguments {
 
 pub(crate) fn clean(context: &Context, arguments: &RunsCleanArguments) -> Result<Outcome, Failure> {
     let (project, ledger) = open(context, &arguments.ledger_root)?;
-    // What a run writes is not referred to by a record yet, and what a killed one had recorded is in its journal.
+    // Files of a running run have no record yet, and a killed run may have records only in its journal.
     let mut held = Vec::new();
     for experiment in ledger.experiments()? {
         held.push(hold(&ledger.experiment(&experiment))?);
@@ -42,7 +42,7 @@ pub(crate) fn clean(context: &Context, arguments: &RunsCleanArguments) -> Result
     let left = containers::clean(&project, arguments.images, arguments.dry_run)?;
     let (sandboxes, problems) = match modal::clean(context, &project, arguments.dry_run) {
         Ok(count) => (count, Vec::new()),
-        // Everything else is done, and waits for nobody.
+        // Everything else is done already, so this is only a problem to report.
         Err(problem) => (0, vec![*problem]),
     };
     let data = CleanData { swept: &swept, left, sandboxes };
@@ -56,7 +56,7 @@ struct CleanData<'a> {
     swept: &'a Swept,
     #[serde(flatten)]
     left: containers::Left,
-    /// Sandboxes of Modal whose keeper is gone.
+    /// Sandboxes at Modal whose run has ended.
     sandboxes: usize,
 }
 
@@ -77,7 +77,7 @@ fn clean_text(data: &CleanData<'_>, dry_run: bool) -> String {
     }
     if data.sandboxes > 0 {
         let verb = if dry_run { "Would end" } else { "Ended" };
-        shown.push_str(&format!("{verb} {} at Modal that nobody keeps\n", modal::counted(data.sandboxes)));
+        shown.push_str(&format!("{verb} {} at Modal whose run has ended\n", modal::counted(data.sandboxes)));
     }
     shown
 }

@@ -1,4 +1,4 @@
-//! What `runs status` and `runs stop` know of clusters. Everything works without one: records and locks are the truth.
+//! Clusters for `runs status` and `runs stop`. Both work without a cluster, from records and locks.
 
 use aec_base::problem::Problem;
 use aec_base::text;
@@ -15,10 +15,10 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::table::Table;
 
-/// Shards that are shown; JSON has all of them.
+/// Shards shown as text; JSON has all of them.
 const SHOWN: usize = 64;
 
-/// How the shards of the latest submission stand, if there is one.
+/// The state of the shards of the latest submission, if there is one.
 pub(crate) fn overview(
     context: &Context,
     directory: &ExperimentDirectory,
@@ -33,12 +33,12 @@ pub(crate) fn overview(
     Some(put_together(&folder, &contract, &jobs, plan, &past, &held, &queue))
 }
 
-/// What the cluster says, as far as it answers.
+/// The answer of the cluster, or an empty queue if it does not answer.
 fn queue(context: &Context, contract: &Contract, jobs: &Jobs, problems: &mut Vec<Problem>) -> Vec<Entry> {
     if contract.engine != Engine::Slurm || jobs.array.is_none() {
         return Vec::new();
     }
-    // A machine without Slurm sees records and locks, which is no problem.
+    // A machine without Slurm still sees records and locks, so this is not a problem.
     let Ok(slurm) = context.slurm() else { return Vec::new() };
     match slurm.queue(&jobs.ids(), contract.shards) {
         Ok(queue) => queue,
@@ -50,7 +50,7 @@ fn queue(context: &Context, contract: &Contract, jobs: &Jobs, problems: &mut Vec
     }
 }
 
-/// Whether the cluster still has something to do for the experiment.
+/// Whether the cluster still has work to do for the experiment.
 pub(crate) fn is_expected(overview: &Overview) -> bool {
     const WAITING: [&str; 6] =
         ["PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "RUNNING", "COMPLETING"];
@@ -61,7 +61,7 @@ pub(crate) fn is_expected(overview: &Overview) -> bool {
             .any(|shard| shard.state.as_deref().is_some_and(|state| WAITING.contains(&state)))
 }
 
-/// The flags that go on in the same way. Kubernetes needs more of them than a folder knows.
+/// The flags to continue with the same engine. Kubernetes needs more flags than the folder knows, so it gets none.
 pub(crate) fn flags(engine: Engine, shards: usize) -> String {
     match engine {
         Engine::Slurm => format!(" --engine slurm --shards {shards}"),
@@ -69,7 +69,6 @@ pub(crate) fn flags(engine: Engine, shards: usize) -> String {
     }
 }
 
-/// The overview for people.
 pub(crate) fn text(overview: &Overview) -> String {
     let mut text = String::new();
     let jobs = match (overview.array_job, overview.merge_job) {
@@ -107,14 +106,13 @@ pub(crate) fn text(overview: &Overview) -> String {
     text
 }
 
-/// What was done to stop the workers of a cluster.
 #[derive(Default)]
 pub(crate) struct Stopped {
     pub(crate) jobs: Vec<u64>,
     pub(crate) problems: Vec<Problem>,
 }
 
-/// Asks the shards of the latest submission to stop, those that have not begun included.
+/// Asks the shards of the latest submission to stop, including those that have not begun.
 pub(crate) fn stop(
     context: &Context,
     directory: &ExperimentDirectory,

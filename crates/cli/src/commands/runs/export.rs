@@ -28,19 +28,19 @@ use crate::output::Outcome;
                         aec-bench runs export pilot\n  \
                         aec-bench runs export pilot --output signed.tar.zst --sign team.key")]
 pub(crate) struct RunsExportArguments {
-    /// The experiment, or a beginning of its id that fits only one
+    /// Experiment, or the unique beginning of its id
     #[arg(value_name = "EXPERIMENT")]
     pub(crate) experiment: String,
     /// File to write [default: EXPERIMENT.tar.zst]
     #[arg(long, short, value_name = "FILE.tar.zst", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
-    /// Replace a file that exists
+    /// Replace an existing file
     #[arg(long)]
     pub(crate) force: bool,
-    /// Keep back these trials; the root of the package stays the same
+    /// Leave out these trials; the root of the package stays the same
     #[arg(long, value_name = "TRIAL", num_args = 1..)]
     pub(crate) withhold: Vec<String>,
-    /// Annotations go along
+    /// Include annotations
     #[arg(long)]
     pub(crate) annotations: bool,
     /// Sign with the key in this file, which `runs keygen` made
@@ -54,7 +54,7 @@ struct Data {
     file: PathBuf,
     size: u64,
     root: Digest,
-    /// Who signed it.
+    /// Public key of the signer.
     key: Option<String>,
     counts: Counts,
     annotations: usize,
@@ -124,7 +124,7 @@ pub(crate) fn export(context: &Context, arguments: &RunsExportArguments) -> Resu
     Ok(outcome)
 }
 
-/// What people should know of a package beside its root.
+/// What the user should know about a package besides its root.
 pub(crate) fn remarks(counts: &Counts) -> Vec<String> {
     let count = |number: u64| text::count(usize::try_from(number).unwrap_or(usize::MAX), "record");
     let mut remarks = Vec::new();

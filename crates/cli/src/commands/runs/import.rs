@@ -23,22 +23,22 @@ use crate::output::Outcome;
                         aec-bench runs import pilot.tar.zst --dry-run\n  \
                         aec-bench runs import pilot.tar.zst --expect-key team.key.pub")]
 pub(crate) struct RunsImportArguments {
-    /// File that `runs export` wrote
+    /// File written by `runs export`
     #[arg(value_name = "FILE.tar.zst", value_hint = ValueHint::FilePath)]
     pub(crate) file: PathBuf,
     /// Verify everything and write nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Refuse a package that this key has not signed: the public key, or a file with it
+    /// Refuse a package that is not signed by this key: the public key, or a file that contains it
     #[arg(long, value_name = "KEY|FILE.pub", value_hint = ValueHint::FilePath)]
     pub(crate) expect_key: Option<String>,
-    /// Refuse a package with another root
+    /// Refuse a package with a different root
     #[arg(long, value_name = "DIGEST")]
     pub(crate) expect_root: Option<String>,
-    /// Refuse a package that unpacks to more bytes, such as 500MB or 2GiB
+    /// Refuse a package that unpacks to more bytes than this, such as 500MB or 2GiB
     #[arg(long, value_name = "SIZE", default_value = "16GiB", value_parser = size)]
     pub(crate) max_size: u64,
-    /// Make the files of all attempts in paths.jobs as well
+    /// Also write the files of all attempts into paths.jobs
     #[arg(long)]
     pub(crate) jobs: bool,
 }
@@ -79,7 +79,7 @@ pub(crate) fn import(context: &Context, arguments: &RunsImportArguments) -> Resu
     let outcome = remarks(&imported.counts).into_iter().fold(outcome, Outcome::remark);
     let outcome = match imported.annotations_kept {
         0 => outcome,
-        kept => outcome.remark(format!("{kept} files of annotations were not taken: others are here.")),
+        kept => outcome.remark(format!("{kept} files of annotations were not taken: the ledger has others.")),
     };
     Ok(match &imported.key {
         _ if arguments.dry_run => outcome.remark("Everything is in order; nothing was written (--dry-run)."),

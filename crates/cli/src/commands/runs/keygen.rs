@@ -21,11 +21,8 @@ pub(crate) struct RunsKeygenArguments {
 
 #[derive(Serialize)]
 struct Data {
-    /// The private key's file.
     file: PathBuf,
-    /// The public key's file.
     public_file: PathBuf,
-    /// The public key.
     key: String,
 }
 
@@ -34,5 +31,5 @@ pub(crate) fn keygen(context: &Context, arguments: &RunsKeygenArguments) -> Resu
     let (key, public_file) = generate(&file)?;
     let data = Data { file, public_file, key: key.to_string() };
     let outcome = Outcome::new(context.format, &data, || format!("{key}\n"))?;
-    Ok(outcome.remark("Keep the private key to yourself; give the public one to whoever gets your packages."))
+    Ok(outcome.remark("Keep the private key secret; give the public key to the recipients of your packages."))
 }

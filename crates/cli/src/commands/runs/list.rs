@@ -18,7 +18,7 @@ use crate::table::{Table, TableArguments};
                         aec-bench runs list\n  \
                         aec-bench runs list --limit 5 --json")]
 pub(crate) struct RunsListArguments {
-    /// At most this many, the latest first
+    /// Show at most this many, the latest first
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub(crate) limit: usize,
     #[command(flatten)]
@@ -31,7 +31,7 @@ const COLUMNS: [&str; 7] = ["EXPERIMENT", "STATE", "EXECUTED", "SCORED", "MEAN R
 
 #[derive(Serialize)]
 struct ListData {
-    /// Experiments of the ledger; `runs` may hold fewer because of the limit.
+    /// Number of experiments in the ledger; `runs` may hold fewer because of the limit.
     total: usize,
     runs: Vec<Status>,
 }

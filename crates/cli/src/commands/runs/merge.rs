@@ -23,12 +23,12 @@ use crate::progress::tally_table;
 #[command(after_help = "Examples:\n  \
                         aec-bench runs merge pilot")]
 pub(crate) struct RunsMergeArguments {
-    /// The experiment, or a beginning of its id that fits only one
+    /// Experiment, or the unique beginning of its id
     #[arg(value_name = "EXPERIMENT")]
     pub(crate) experiment: String,
     #[command(flatten)]
     pub(crate) ledger_root: LedgerRootArgument,
-    /// Folder with the contract of the run; engines pass it
+    /// Folder with the contract of the run; set by engines
     #[arg(long, value_name = "DIR", hide = true)]
     pub(crate) contract: Option<PathBuf>,
 }

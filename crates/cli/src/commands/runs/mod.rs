@@ -28,23 +28,23 @@ use crate::output::Outcome;
 pub(crate) enum RunsCommand {
     /// List experiments: planned, executed, rewards, cost and state
     List(RunsListArguments),
-    /// Show where an experiment stands, and what is under way
+    /// Show the progress of an experiment, and the trials under way
     Status(RunsStatusArguments),
     /// Ask a run to stop: it finishes the trials under way, or with --force cancels them
     Stop(RunsStopArguments),
-    /// Bring together what the shards of an experiment recorded, and say what is missing
+    /// Merge the records of an experiment's shards, and report what is missing
     Merge(RunsMergeArguments),
-    /// Remove what no record refers to, and what runs left behind
+    /// Remove files that no record refers to, and what runs left behind
     Clean(RunsCleanArguments),
     /// Write all records of an experiment into one file
     Export(RunsExportArguments),
-    /// Take the records of an experiment from a file
+    /// Read the records of an experiment from a file
     Import(RunsImportArguments),
-    /// Make a key to sign packages with
+    /// Create a key to sign packages with
     Keygen(RunsKeygenArguments),
 }
 
-/// A number of bytes with or without a unit.
+/// Parses a number of bytes, with or without a unit.
 pub(crate) fn size(text: &str) -> Result<u64, String> {
     const UNITS: [(&str, u64); 7] = [
         ("KiB", 1 << 10),

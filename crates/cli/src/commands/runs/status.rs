@@ -22,7 +22,7 @@ use crate::progress::tally_table;
 #[command(after_help = "Examples:\n  \
                         aec-bench runs status pilot")]
 pub(crate) struct RunsStatusArguments {
-    /// The experiment, or a beginning of its id that fits only one
+    /// Experiment, or the unique beginning of its id
     #[arg(value_name = "EXPERIMENT")]
     pub(crate) experiment: String,
     #[command(flatten)]
@@ -63,7 +63,7 @@ pub(crate) struct StatusData<'a> {
     status: &'a Status,
     /// What was spent, may be spent and is left, over all sessions.
     budget: Purse,
-    /// How the shards of the latest submission to a cluster stand.
+    /// The state of the shards of the latest submission to a cluster.
     #[serde(skip_serializing_if = "Option::is_none")]
     cluster: Option<Overview>,
 }

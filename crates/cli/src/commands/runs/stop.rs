@@ -19,10 +19,10 @@ use crate::output::Outcome;
                         aec-bench runs stop pilot\n  \
                         aec-bench runs stop pilot --force")]
 pub(crate) struct RunsStopArguments {
-    /// The experiment, or a beginning of its id that fits only one
+    /// Experiment, or the unique beginning of its id
     #[arg(value_name = "EXPERIMENT")]
     pub(crate) experiment: String,
-    /// Cancel the trials under way instead of waiting for them, and the jobs of a cluster
+    /// Cancel the trials under way, and the jobs of a cluster, instead of waiting for them
     #[arg(long)]
     pub(crate) force: bool,
     #[command(flatten)]
@@ -33,7 +33,7 @@ pub(crate) struct RunsStopArguments {
 struct StopData {
     experiment_id: Name,
     asked: &'static str,
-    /// Jobs of a cluster that were cancelled, or whose waiting tasks were.
+    /// Cluster jobs that were cancelled, wholly or only their waiting tasks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     jobs: Vec<u64>,
 }
@@ -46,7 +46,7 @@ pub(crate) fn stop(context: &Context, arguments: &RunsStopArguments) -> Result<O
     let wish = if arguments.force { Wish::GiveUp } else { Wish::Finish };
     let stopped = cluster::stop(context, &directory, wish, busy)?;
     if !busy && stopped.jobs.is_empty() {
-        let problem = Problem::error(format!("nobody is running `{experiment}`"));
+        let problem = Problem::error(format!("`{experiment}` is not running"));
         return Err(problem.fix("see `aec-bench runs status`").into());
     }
     if busy {

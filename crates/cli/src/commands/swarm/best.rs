@@ -21,13 +21,13 @@ use crate::output::{Outcome, STRONG};
                         aec-bench swarm best team-1\n  \
                         aec-bench swarm best team-1 --limit 3 --output best")]
 pub(crate) struct SwarmBestArguments {
-    /// The swarm, or a beginning of its id that fits only one
+    /// Swarm, or the unique beginning of its id
     #[arg(value_name = "RUN")]
     pub(crate) run: String,
-    /// At most this many
+    /// Show at most this many
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub(crate) limit: usize,
-    /// Directory to write the files of the best into, which must not exist
+    /// Directory to write the files of the best candidate into; it must not exist
     #[arg(long, short, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) output: Option<PathBuf>,
 }

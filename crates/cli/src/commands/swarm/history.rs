@@ -13,7 +13,7 @@ use crate::output::Outcome;
                         aec-bench swarm history\n  \
                         aec-bench swarm history --limit 5 --json")]
 pub(crate) struct SwarmHistoryArguments {
-    /// At most this many, the latest
+    /// Show at most this many, the latest
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub(crate) limit: usize,
 }

@@ -21,15 +21,15 @@ use crate::output::Outcome;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SwarmCommand {
-    /// Improve a workspace with many agents at once, over one archive and one budget
+    /// Improve a workspace with many agents at once, with one archive and one budget
     Run(Box<SwarmRunArguments>),
-    /// Go on with a swarm that was stopped or killed
+    /// Continue a swarm that was stopped or killed
     #[command(after_help = "Examples:\n  \
                             aec-bench swarm resume team-2 --max-total-tokens 500000")]
     Resume(Box<EvolveResumeArguments>),
     /// Ask a swarm, or one of its agents, to stop
     Stop(SwarmStopArguments),
-    /// Show where a swarm stands: agents, archive, budget
+    /// Show the progress of a swarm: agents, archive, budget
     Status(SwarmStatusArguments),
     /// List swarms
     History(SwarmHistoryArguments),

@@ -21,13 +21,13 @@ use crate::output::Outcome;
                         aec-bench swarm run swarm.yaml --dry-run\n  \
                         aec-bench swarm run swarm.yaml --max-cost 20")]
 pub(crate) struct SwarmRunArguments {
-    /// The swarm file
+    /// Swarm file
     #[arg(value_name = "FILE", required_unless_present = "file", value_hint = ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,
-    /// The same
+    /// Swarm file, as a flag
     #[arg(long = "config", short = 'c', value_name = "FILE", conflicts_with = "config", value_hint = ValueHint::FilePath)]
     pub(crate) file: Option<PathBuf>,
-    /// Say what would be done, and do nothing
+    /// Show what would be done, and do nothing
     #[arg(long, conflicts_with = "events")]
     pub(crate) dry_run: bool,
     #[command(flatten)]

@@ -15,7 +15,7 @@ use crate::table::Table;
 #[command(after_help = "Examples:\n  \
                         aec-bench swarm status team-1")]
 pub(crate) struct SwarmStatusArguments {
-    /// The swarm, or a beginning of its id that fits only one
+    /// Swarm, or the unique beginning of its id
     #[arg(value_name = "RUN")]
     pub(crate) run: String,
 }

@@ -15,7 +15,7 @@ use crate::output::Outcome;
 pub(crate) struct SwarmStopArguments {
     #[command(flatten)]
     pub(crate) stop: EvolveStopArguments,
-    /// Stop this agent alone, at once
+    /// Stop only this agent, at once
     #[arg(long, value_name = "AGENT")]
     pub(crate) agent: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! `aec-bench task export`: tasks as other programs take them.
+//! `aec-bench task export`: writes tasks in the formats of other programs.
 
 use std::path::PathBuf;
 
@@ -20,13 +20,13 @@ use crate::output::Outcome;
 #[command(after_help = "Examples:\n  \
                         aec-bench task export electrical --format harbor --output out")]
 pub(crate) struct TaskExportArguments {
-    /// Task ids, or directories of ids
+    /// Task ids, or directories that contain ids
     #[arg(value_name = "ID", required = true)]
     pub(crate) tasks: Vec<String>,
-    /// Whose tasks to write
+    /// Format to write
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: TaskFormat,
-    /// Directory to write into: one directory for each task
+    /// Directory to write into; each task gets its own directory
     #[arg(long, short, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) output: PathBuf,
     #[command(flatten)]
@@ -37,7 +37,7 @@ pub(crate) struct TaskExportArguments {
 struct Exported {
     task_id: TaskId,
     path: PathBuf,
-    /// Digest by which the other program's results name it.
+    /// The digest that names the task in the other program's results.
     checksum: String,
 }
 
@@ -51,11 +51,11 @@ pub(crate) fn export(context: &Context, arguments: &TaskExportArguments) -> Resu
     let project = context.project(arguments.tasks_root.overrides(context)?)?;
     let (tasks, problems) = find_tasks(&project, &arguments.tasks, None)?;
     let output = context.absolute(&arguments.output)?;
-    // Harbor's names are those of directories: two tasks must not share one.
+    // Harbor names tasks by their directories, so two tasks must not share one.
     let place = |id: &TaskId| output.join(id.dotted());
     for task in &tasks {
         if place(&task.id).symlink_metadata().is_ok() {
-            let problem = Problem::error(format!("there is something in the place of `{}`", task.id));
+            let problem = Problem::error(format!("the destination of `{}` exists already", task.id));
             let problem = problem.id(FAMILY.number(44)).fix("choose another directory, or remove it");
             return Err(problem.in_file(place(&task.id)).into());
         }

@@ -1,8 +1,7 @@
-//! Programs whose tasks can be written and read.
+//! Task formats of other programs.
 
 use clap::ValueEnum;
 
-/// Whose tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TaskFormat {
     /// Harbor's directories

@@ -1,4 +1,4 @@
-//! `aec-bench task import`: tasks of other programs.
+//! `aec-bench task import`: reads tasks in the formats of other programs.
 
 use std::path::PathBuf;
 
@@ -22,16 +22,16 @@ use crate::output::Outcome;
                         aec-bench task import out --format harbor --tasks-root imported\n  \
                         aec-bench task import out/electrical.voltage-drop --format harbor --id lv/pump")]
 pub(crate) struct TaskImportArguments {
-    /// A task's directory, or a directory of them
+    /// Directory of one task, or of several tasks
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) directory: PathBuf,
-    /// Whose tasks they are
+    /// Format of the tasks
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: TaskFormat,
-    /// Id of the task here, when there is one of them
+    /// Id of the task in this project, if there is only one task
     #[arg(long, value_name = "ID")]
     pub(crate) id: Option<String>,
-    /// What ids begin with whose tasks do not say
+    /// First segment of the ids of tasks that do not name a discipline
     #[arg(long, value_name = "SEGMENT", default_value = "harbor", conflicts_with = "id")]
     pub(crate) below: String,
     #[command(flatten)]
@@ -42,7 +42,7 @@ pub(crate) struct TaskImportArguments {
 struct Imported {
     task_id: TaskId,
     path: PathBuf,
-    /// Whether it was exported from here once and is what it was.
+    /// Whether it was exported from here earlier and is unchanged.
     restored: bool,
 }
 

@@ -29,7 +29,7 @@ use crate::table::{Table, TableArguments};
                         aec-bench task list electrical --difficulty easy --json\n  \
                         aec-bench task list --config experiment.yaml")]
 pub(crate) struct TaskListArguments {
-    /// Only these tasks: ids, directories of ids, or patterns such as electrical/*
+    /// Only these tasks: ids, directories that contain ids, or patterns such as electrical/*
     #[arg(value_name = "ID")]
     pub(crate) ids: Vec<String>,
     /// Only tasks that this experiment selects
@@ -37,7 +37,7 @@ pub(crate) struct TaskListArguments {
     pub(crate) config: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) selection: SelectionArguments,
-    /// At most this many
+    /// Show at most this many
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<usize>,
     #[command(flatten)]
@@ -50,7 +50,7 @@ pub(crate) struct TaskListArguments {
 struct Data<'a> {
     root: PathBuf,
     tasks_root: PathBuf,
-    /// Tasks that are selected; `tasks` may hold fewer because of a limit.
+    /// Number of selected tasks; `tasks` may hold fewer because of a limit.
     total: usize,
     tasks: Vec<Row<'a>>,
 }
@@ -107,7 +107,7 @@ pub(crate) fn list(context: &Context, arguments: &TaskListArguments) -> Result<O
     Ok(outcome.problems(problems))
 }
 
-/// The flags as a selection. With an experiment, its own block has the default of the lifecycle.
+/// The flags as a selection. With an experiment, the default lifecycle comes from its own block.
 fn table(arguments: &TaskListArguments) -> SelectionTable {
     let mut table = arguments.selection.table(arguments.ids.clone());
     if arguments.config.is_some() {

@@ -28,11 +28,11 @@ pub(crate) enum TaskCommand {
     Show(TaskShowArguments),
     /// Check tasks without running them
     Validate(TaskValidateArguments),
-    /// Create a task to be filled in
+    /// Create a task for you to fill in
     New(TaskNewArguments),
-    /// Write tasks as another program takes them
+    /// Write tasks in the format of another program
     Export(TaskExportArguments),
-    /// Take tasks of another program
+    /// Read tasks in the format of another program
     Import(TaskImportArguments),
 }
 

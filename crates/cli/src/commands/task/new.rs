@@ -21,10 +21,10 @@ use crate::output::Outcome;
                         aec-bench task new civil/pipe-capacity\n  \
                         aec-bench task new civil/culvert-capacity --from-seed culvert-capacity")]
 pub(crate) struct TaskNewArguments {
-    /// Id of the new task, such as civil/culvert-capacity; the seed's when absent
+    /// Id of the new task, such as civil/culvert-capacity [default: from the seed]
     #[arg(required_unless_present = "from_seed")]
     pub(crate) id: Option<String>,
-    /// Take title, description, givens and answers from this note: a file, or its name in paths.seeds
+    /// Fill in title, description, givens and answers from this note: a file, or its name in paths.seeds
     #[arg(long, value_name = "SEED", value_hint = ValueHint::FilePath)]
     pub(crate) from_seed: Option<String>,
     #[command(flatten)]

@@ -22,7 +22,7 @@ use crate::output::{Outcome, STRONG};
 #[command(after_help = "Examples:\n  \
                         aec-bench task show electrical/voltage-drop")]
 pub(crate) struct TaskShowArguments {
-    /// Task id, in either form, or a beginning that fits only one
+    /// Task id, in either form, or its unique beginning
     pub(crate) id: String,
     #[command(flatten)]
     pub(crate) tasks_root: TasksRootArgument,
@@ -38,7 +38,7 @@ struct Data<'a> {
     instruction: String,
 }
 
-/// The optional parts of a task directory that are worth naming.
+/// The optional parts of a task directory that are shown.
 const PARTS: [&str; 10] = [
     "rlm.toml",
     "lambda-rlm.toml",
@@ -72,7 +72,7 @@ pub(crate) fn show(context: &Context, arguments: &TaskShowArguments) -> Result<O
     Outcome::new(context.format, &data, || show_text(&data))
 }
 
-/// One task by id. The usual case, an exact id, does not read the whole catalogue.
+/// One task by id. For an exact id, the usual case, the catalogue is not read.
 fn find(project: &Project, query: &str) -> Result<Task, Failure> {
     let root = project.settings.path(Setting::Tasks);
     if let Ok(id) = TaskId::parse(query) {
@@ -84,7 +84,7 @@ fn find(project: &Project, query: &str) -> Result<Task, Failure> {
     let catalogue = Catalogue::load(&root);
     let found = match catalogue.find(query) {
         Ok(found) => found,
-        // Perhaps it is there, but broken.
+        // The task may exist, but be broken.
         Err(problem) => {
             let broken: Vec<Problem> = catalogue
                 .problems

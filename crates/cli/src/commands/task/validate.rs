@@ -27,7 +27,7 @@ use crate::output::{Outcome, problem_text};
                         aec-bench task validate --all\n  \
                         aec-bench task validate --dataset electrical-v1@1.0.0")]
 pub(crate) struct TaskValidateArguments {
-    /// Task ids, directories of ids, or paths of task directories
+    /// Task ids, directories that contain ids, or paths of task directories
     #[arg(value_name = "ID|PATH", value_hint = ValueHint::DirPath)]
     pub(crate) tasks: Vec<String>,
     /// Check every task
@@ -46,7 +46,7 @@ struct Data {
     passed: usize,
     failed: usize,
     tasks: Vec<Row>,
-    /// Advice; errors and warnings are in the envelope's `errors`.
+    /// Advice. Errors and warnings are in the envelope's `errors`.
     notes: Vec<Problem>,
 }
 
@@ -101,7 +101,7 @@ pub(crate) fn validate(context: &Context, arguments: &TaskValidateArguments) -> 
     Ok(outcome.problems_in_text(problems))
 }
 
-/// Checks the tasks of a dataset; one that is not here is a problem.
+/// Checks the tasks of a dataset. A task that does not exist is a problem.
 fn check_dataset(project: &Project, root: &Path, reference: &str) -> Result<Report, Failure> {
     let store = Store::new(project.settings.path(Setting::Datasets));
     let ids = store.task_ids(&DatasetRef::parse(reference)?)?.task_ids;
@@ -145,7 +145,7 @@ fn summarise(project: &Project, report: Report) -> (Data, Vec<Problem>) {
     (Data { checked: tasks.len(), passed, failed: tasks.len() - passed, tasks, notes }, problems)
 }
 
-/// The directories that a person means by an id or a path.
+/// The directories that the user means by an id or a path.
 fn find(
     project: &Project,
     root: &Path,
@@ -180,14 +180,14 @@ fn find(
     }
     problems.extend(below.problems);
     let with_id = |directory: TaskDirectory| {
-        // The same task has the same id, however it was named.
+        // The same task gets the same id, however the user named it.
         let id = id_of(root, &directory.path).unwrap_or(directory.id);
         TaskDirectory { id, ..directory }
     };
     Ok(below.directories.into_iter().map(with_id).collect())
 }
 
-/// The id below the tasks root, or the last two names of the path for a task that lies elsewhere.
+/// The id relative to the tasks root, or the last two names of the path if the task is elsewhere.
 fn id_of(root: &Path, path: &Path) -> Result<TaskId, aec_task::id::TaskIdError> {
     let root = root.canonicalize().unwrap_or_else(|_| root.to_path_buf());
     if let Ok(relative) = path.strip_prefix(&root) {

@@ -11,7 +11,7 @@ use crate::output::Outcome;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TemplateCommand {
-    /// Create a template to be filled in
+    /// Create a template for you to fill in
     New(TemplateNewArguments),
 }
 

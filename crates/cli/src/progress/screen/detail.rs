@@ -1,4 +1,4 @@
-//! The selected attempt and its trace as lines, made from the end: only what is seen is wrapped.
+//! The selected attempt and its trace as lines, made from the end: only visible text is wrapped.
 
 use super::super::phrases;
 use super::super::state::{Row, State};
@@ -7,23 +7,22 @@ use super::super::trace::Entry;
 use super::draw;
 use super::view::View;
 
-/// What a line is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// The head of an event.
+    /// The first line of an event.
     Head,
-    /// What belongs to it.
+    /// Further lines of an event.
     Body,
     Fault,
 }
 
-/// The last so many lines of the detail pane, or all if there are fewer.
+/// The last `most` lines of the detail pane, or all if there are fewer.
 pub(crate) fn lines(state: &State, view: &View, most: usize) -> Vec<(Kind, String)> {
     let width = usize::from(draw::areas(view).detail.width);
     let rows = state.rows(view.faults_only);
     let Some(row) = rows.get(view.position(state)) else { return Vec::new() };
     let trace = view.chosen(state).and_then(|key| state.trace(&key));
-    // Last line first.
+    // Collected with the last line first.
     let mut reversed: Vec<(Kind, String)> = Vec::new();
     if let Row::Ended(ended) = row
         && let Some(fault) = phrases::fault(state, ended)

@@ -1,4 +1,4 @@
-//! A frame of the full screen, made from a state and a view and nothing else.
+//! Draws a frame of the full screen from a state and a view alone.
 
 use aec_run::control::Wish;
 use ratatui::Frame;
@@ -13,13 +13,13 @@ use super::list::list;
 use super::pen::Pen;
 use super::view::View;
 
-/// From this width on, list and trace stand side by side.
+/// From this width on, the list and the trace are side by side.
 const SIDE_BY_SIDE: u16 = 120;
 
 /// Lines above the list.
 const HEADER: u16 = 5;
 
-/// Where things are. What has no room has no height.
+/// Where the parts of the screen are. A part that does not fit has no height.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Areas {
     pub(crate) header: Rect,
@@ -28,7 +28,7 @@ pub(crate) struct Areas {
     pub(crate) keys: Rect,
 }
 
-/// Shares out the screen.
+/// Divides the screen among its parts.
 pub(crate) fn areas(view: &View) -> Areas {
     let (columns, rows) = (view.columns, view.rows);
     let header = Rect::new(0, 0, columns, HEADER.min(rows));

@@ -11,7 +11,6 @@ use super::super::text::width;
 use super::pen::Pen;
 use super::view::View;
 
-/// Writes the upper lines.
 pub(crate) fn header(pen: &mut Pen<'_>, area: Rect, state: &State, view: &View) {
     let now = view.now;
     let Some(started) = &state.started else {
@@ -58,7 +57,7 @@ pub(crate) fn header(pen: &mut Pen<'_>, area: Rect, state: &State, view: &View) 
     }
 }
 
-/// What the run is about to do, in words.
+/// What the run is about to do.
 fn mood(state: &State, view: &View) -> String {
     if let Some(end) = phrases::end(state) {
         return end;
@@ -82,7 +81,7 @@ fn agents(state: &State) -> String {
     state.agents.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// A bar, if there is room for one, and text.
+/// A bar, if it fits, and text.
 fn gauge(pen: &mut Pen<'_>, area: Rect, row: u16, share: f64, text: &str) {
     let cells = usize::from(area.width).saturating_sub(width(text) + 1).min(24);
     if cells < 5 {

@@ -1,4 +1,4 @@
-//! The list of attempts: those that run, then those that ended lately.
+//! The list of attempts: running ones, then recently ended ones.
 
 use std::time::Instant;
 
@@ -14,10 +14,9 @@ use super::super::text::{cut_front, fill, width};
 use super::pen::Pen;
 use super::view::View;
 
-/// Cells before each row, for the mark of the selected one.
+/// Cells before each row, for the mark of the selected row.
 const MARK: usize = 2;
 
-/// Columns of the list with their widths.
 struct Columns {
     trial: usize,
     task: usize,
@@ -29,12 +28,12 @@ struct Columns {
     time: usize,
 }
 
-/// The narrowest column for a trial, a task or an agent that is worth having.
+/// The narrowest useful column for a trial, a task or an agent.
 const NARROWEST: usize = 8;
 
 impl Columns {
-    /// What there is room for: first task, state and time, then the rest. Trials, tasks and agents share what is left
-    /// by what they need.
+    /// The columns that fit: first task, state and time, then the others. Trials, tasks and agents share the remaining
+    /// width in proportion to their needs.
     fn of(width: usize, needs: [usize; 3]) -> Self {
         let (state, time) = (14, 9);
         let (repetition, reward) = if width >= 60 { (5, 6) } else { (0, 0) };
@@ -77,14 +76,13 @@ impl Columns {
     }
 }
 
-/// Writes the list.
 pub(crate) fn list(pen: &mut Pen<'_>, area: Rect, state: &State, view: &View) {
     let rows = state.rows(view.faults_only);
     let title = if view.faults_only { "faults (f shows all)".to_owned() } else { "trials".to_owned() };
     pen.title(area, &title, !view.trace_focused);
     let height = usize::from(area.height.saturating_sub(2));
     let selected = view.position(state);
-    // The selected row stays in view, with as many as possible above it.
+    // The selected row stays visible, with as many rows as possible above it.
     let first = selected.saturating_sub(height.saturating_sub(1));
     let seen: Vec<Row<'_>> = rows.iter().skip(first).take(height).copied().collect();
     let ids: Vec<&str> = seen.iter().map(|row| row.trial().trial_id.as_str()).collect();
@@ -107,7 +105,7 @@ pub(crate) fn list(pen: &mut Pen<'_>, area: Rect, state: &State, view: &View) {
     }
 }
 
-/// How wide trials, tasks and agents would like to be.
+/// The widths that trials, tasks and agents need.
 fn needs(rows: &[Row<'_>], trials: &[&str], state: &State) -> [usize; 3] {
     let mut needs = ["trial", "task", "agent"].map(width);
     for (row, id) in rows.iter().zip(trials) {
@@ -152,7 +150,7 @@ fn list_row(
     (columns.row(cells), color)
 }
 
-/// Where an attempt is, in one word.
+/// The stage of an attempt, in one word.
 fn stage(stage: Stage) -> &'static str {
     match stage {
         Stage::Staged => "staged",

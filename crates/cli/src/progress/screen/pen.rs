@@ -1,4 +1,4 @@
-//! Writes on a screen, and never beyond the area that it is given.
+//! Writes on a screen, but never outside the given area.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -6,15 +6,13 @@ use ratatui::style::{Color, Modifier, Style};
 
 use super::super::text::{cut, width};
 
-/// Writes lines of text that stay inside their area.
 pub(crate) struct Pen<'a> {
     pub(crate) buffer: &'a mut Buffer,
-    /// Whether colours may be used.
     pub(crate) color: bool,
 }
 
 impl Pen<'_> {
-    /// One line of an area, cut at its end.
+    /// Writes one line of an area, cut at its end.
     pub(crate) fn line(&mut self, area: Rect, row: u16, text: &str, style: Style) {
         let area = area.intersection(self.buffer.area);
         if row < area.height && area.width > 0 {
@@ -23,7 +21,7 @@ impl Pen<'_> {
         }
     }
 
-    /// Colours only underline what words say.
+    /// Colours only emphasise what the words already say.
     pub(crate) fn colored(&self, color: Color) -> Style {
         if self.color { Style::new().fg(color) } else { Style::new() }
     }

@@ -1,4 +1,4 @@
-//! Frames of runs that never were, and keys that nobody pressed.
+//! Frames of invented runs, with invented keys.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,7 +33,7 @@ fn event(role: EventRole, content: &str) -> Arc<Event> {
     Arc::new(Event { step: 1, role, content: Some(content.to_owned()), ..Event::default() })
 }
 
-/// A run in the middle, with a trace of its first running trial.
+/// A run that is half done, with a trace of its first running trial.
 fn running() -> Play {
     let mut play = Play::new();
     play.apply(&samples::started(400));
@@ -110,7 +110,7 @@ fn a_run_that_stops_and_one_that_ended() {
     insta::assert_snapshot!("ended_140", frame(&play, &view(&play, 140, 40)));
 }
 
-/// Long ids, and text that would like to be more than text.
+/// Long ids, and text that contains control sequences.
 fn hostile() -> Play {
     let mut play = Play::new();
     play.apply(&samples::started(10));
@@ -155,7 +155,7 @@ fn no_size_is_too_small() {
                 drawn(&play, &view, columns, rows);
             }
         }
-        // The screen may have become smaller since the view heard of it.
+        // The screen may have become smaller since the view was told its size.
         drawn(&play, &view(&play, 200, 60), 20, 6);
     }
 }
@@ -193,7 +193,7 @@ fn keys_select_trials() {
     assert_eq!(selected(&view, &play), "t0120");
     press(&mut view, &play, &control, &[KeyCode::Down, KeyCode::Char('j'), KeyCode::Up]);
     assert_eq!(selected(&view, &play), "t0121");
-    // The selection follows its trial when it ends and others begin.
+    // The selection stays on its trial when that ends and others begin.
     play.apply(&samples::ended(&samples::trial(121, 1), Outcome::Scored, None));
     play.apply(&RunEvent::TrialStarted(samples::trial(124, 1)));
     assert_eq!(selected(&view, &play), "t0121");
@@ -225,7 +225,7 @@ fn keys_scroll_the_trace() {
     assert_eq!((view.trace_focused, view.scroll), (true, 10));
     let shown = frame(&play, &view);
     assert!(shown.contains("line 39") && !shown.contains("line 40"), "{shown}");
-    // Beyond the beginning there is nothing.
+    // Scrolling stops at the beginning.
     press(&mut view, &play, &control, &[KeyCode::Home, KeyCode::PageUp]);
     let shown = frame(&play, &view);
     assert!(shown.contains("1 agent") && shown.contains("I look at the drawing."), "{shown}");

@@ -1,4 +1,4 @@
-//! What a person looks at, and what keys do about it.
+//! What the user looks at, and how keys change it.
 
 use std::time::{Duration, Instant};
 
@@ -8,36 +8,30 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use super::super::state::{Key, State};
 use super::{detail, draw};
 
-/// Lines or rows of one step of `PgUp` and `PgDn`.
+/// Lines or rows that `PgUp` and `PgDn` move by.
 const PAGE: usize = 10;
 
-/// A key that is held down asks once.
+/// A key that is held down counts once.
 const HELD: Duration = Duration::from_millis(400);
 
-/// Where somebody looks.
 #[derive(Clone, Debug)]
 pub(crate) struct View {
-    /// The time that is shown.
+    /// The time to show.
     pub(crate) now: Instant,
-    /// Whether colours may be used.
     pub(crate) color: bool,
-    /// What the run was asked to do.
+    /// What the user asked the run to do.
     pub(crate) wish: Wish,
-    /// The selected attempt; the first one as long as nobody chose.
+    /// The attempt that the user selected; if none, the first one is shown.
     pub(crate) selected: Option<Key>,
-    /// Whether keys scroll the trace.
+    /// Whether keys scroll the trace instead of the list.
     pub(crate) trace_focused: bool,
-    /// Lines between the end of the trace and the last one shown. At 0 the trace is followed.
+    /// Lines between the end of the trace and the last visible line. At 0 the trace is followed.
     pub(crate) scroll: usize,
-    /// Whether only faults are listed.
     pub(crate) faults_only: bool,
-    /// Whether the help is shown.
     pub(crate) help: bool,
-    /// Width of the screen.
     pub(crate) columns: u16,
-    /// Height of the screen.
     pub(crate) rows: u16,
-    /// When somebody last asked to stop.
+    /// When the user last asked to stop.
     pub(crate) asked: Option<Instant>,
 }
 
@@ -58,7 +52,7 @@ impl View {
         }
     }
 
-    /// Does what a key says.
+    /// Handles a key.
     pub(crate) fn key(&mut self, key: KeyEvent, state: &State, control: &Control) {
         if key.kind == KeyEventKind::Release {
             return;
@@ -107,7 +101,7 @@ impl View {
         }
     }
 
-    /// Goes up or down: in the trace when it has the keys, otherwise in the list.
+    /// Moves up or down: in the trace if it has the focus, otherwise in the list.
     fn step(&mut self, state: &State, steps: usize, up: bool) {
         if self.trace_focused {
             let height = usize::from(draw::areas(self).detail.height).saturating_sub(1);
@@ -125,7 +119,7 @@ impl View {
         self.select(key);
     }
 
-    /// Which row of the list is selected. An attempt that is no longer listed leaves the first one.
+    /// The selected row of the list. If the selected attempt is no longer listed, it is the first row.
     pub(crate) fn position(&self, state: &State) -> usize {
         let rows = state.rows(self.faults_only);
         let is_selected = |key: &Key| {
@@ -135,7 +129,6 @@ impl View {
         self.selected.as_ref().and_then(is_selected).unwrap_or(0)
     }
 
-    /// The selected attempt, if there is any.
     pub(crate) fn chosen(&self, state: &State) -> Option<Key> {
         state.rows(self.faults_only).get(self.position(state)).map(|row| Key::of(row.trial()))
     }

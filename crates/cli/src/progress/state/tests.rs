@@ -1,4 +1,4 @@
-//! A run as its events tell it, with a clock that stands still unless told.
+//! The state of a run, built from its events, with a clock that moves only when a test moves it.
 
 use std::sync::Arc;
 
