@@ -1,7 +1,7 @@
-//! One trial as it is kept: self-contained JSON, written once. The document is `docs/ledger.md`.
+//! The record of one trial: self-contained JSON, written once. See `docs/ledger.md`.
 //!
-//! Everything that depends on the clock stands under `timestamp` and `timing`. Two runs of the same trial from the
-//! same recording are otherwise equal, byte for byte.
+//! Everything that depends on the clock is under `timestamp` and `timing`. Apart from that, two runs of the same
+//! trial from the same recording are equal, byte for byte.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The version of the format. A record of a later version is refused, not guessed at.
+/// Records of later versions are refused.
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// One attempt at one trial.

@@ -3,7 +3,7 @@
 use crate::read::Stored;
 use crate::record::TrialRecord;
 
-/// What a column holds. Every cell may be empty.
+/// The type of a column. Every cell may be empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Text in UTF-8.
@@ -16,14 +16,12 @@ pub enum Kind {
 
 pub struct Column {
     pub name: &'static str,
-    /// What it holds.
     pub kind: Kind,
-    /// What it says.
     pub about: &'static str,
     pub(super) value: fn(&Stored) -> Cell,
 }
 
-/// One value; `None` is empty.
+/// A value; `None` is an empty cell.
 pub(super) enum Cell {
     Text(Option<String>),
     Integer(Option<i64>),
@@ -44,7 +42,7 @@ macro_rules! columns {
     };
 }
 
-/// Every column, in the order in which they are written.
+/// Every column, in the order of export.
 pub const COLUMNS: [Column; 45] = columns! {
     Text experiment_id: "the experiment" = |of| of.0.record.experiment_id.to_string();
     Text trial_id: "the trial" = |of| of.0.record.trial_id.to_string();
@@ -96,7 +94,7 @@ pub const COLUMNS: [Column; 45] = columns! {
     Integer size: "length of the record's file" = |of| of.0.size;
 };
 
-/// Shorter ways to parts of a record.
+/// Shortcuts to parts of a record.
 struct Of<'a>(&'a Stored);
 
 impl Of<'_> {
@@ -108,7 +106,7 @@ impl Of<'_> {
         self.record().fault.as_ref()
     }
 
-    /// The name that a record has for something.
+    /// The name that records use for a value.
     fn word<T: serde::Serialize>(&self, value: Option<T>) -> Option<String> {
         match serde_json::to_value(value?) {
             Ok(serde_json::Value::String(word)) => Some(word),
@@ -117,7 +115,7 @@ impl Of<'_> {
     }
 }
 
-/// Cells of what fields hold.
+/// Conversions from fields to cells.
 #[expect(non_snake_case, reason = "named like the kinds of columns")]
 mod cell {
     use super::Cell;
@@ -134,7 +132,7 @@ mod cell {
         Cell::Number(number)
     }
 
-    /// Whole numbers of any width, present or not.
+    /// Integers of any width, optional or not.
     pub(super) trait Whole {
         fn whole(self) -> Option<i64>;
     }
