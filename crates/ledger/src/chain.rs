@@ -69,7 +69,7 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// Reads a chain. A torn last line, as a crash leaves it, is a warning; everything else is an error.
+    /// Reads a chain. A torn last line, which a crash leaves, is a warning; everything else is an error.
     pub fn read(path: &Path) -> Result<Self, ReadError> {
         Ok(Self::parse(path, &read_text(path, CHAIN_LIMIT, Links::Refuse)?))
     }

@@ -1,5 +1,4 @@
-//! The files of an attempt for people to look at: `JOBS/EXPERIMENT/STEM/…`, made from the contents that its record
-//! names.
+//! The files of an attempt for people: `JOBS/EXPERIMENT/STEM/…`, made from the contents that its record names.
 //!
 //! They are only a view: the ledger keeps the contents, so a lost directory can be made again. Files are hard links
 //! to the contents where possible: they take no space, and only root can write to them; `ledger verify` notices that.

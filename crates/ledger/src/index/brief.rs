@@ -1,5 +1,4 @@
-//! Reads many rows cheaply: only the columns that statistics need, borrowed from the database; shared values are read
-//! once.
+//! Reads many rows cheaply: only the columns that statistics need, borrowed from the database.
 
 use std::collections::HashMap;
 

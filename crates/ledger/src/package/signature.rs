@@ -1,5 +1,4 @@
-//! Proves who made a package: an Ed25519 signature over the digest of its manifest, which holds the root of
-//! everything.
+//! Proves who made a package: an Ed25519 signature over the digest of its manifest, which holds the root.
 
 use std::fmt;
 use std::io::{Read as _, Write as _};
