@@ -37,18 +37,11 @@ pub enum Mode {
 #[serde(rename_all = "snake_case", tag = "action")]
 pub enum Action {
     /// The torn end of a chain was cut.
-    Cut {
-        file: PathBuf,
-        bytes: u64,
-    },
+    Cut { file: PathBuf, bytes: u64 },
     /// A temporary file was removed.
     Removed { file: PathBuf },
     /// A file that is not a record was moved aside.
-    PutAside {
-        file: PathBuf,
-        to: PathBuf,
-        reason: String,
-    },
+    PutAside { file: PathBuf, to: PathBuf, reason: String },
     /// A record was brought back from a journal.
     Restored { file: PathBuf },
 }

@@ -18,14 +18,9 @@ pub struct ReportState {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FillError {
     #[error("there is no section `{id}`; {fix}")]
-    Unknown {
-        id: String,
-        fix: String,
-    },
+    Unknown { id: String, fix: String },
     #[error("the section `{id}` is external: somebody else writes it")]
-    External {
-        id: String,
-    },
+    External { id: String },
     #[error("the section `{id}` is locked: fill {} first", waits_for.join(", "))]
     Locked {
         id: String,
@@ -33,9 +28,7 @@ pub enum FillError {
         waits_for: Vec<String>,
     },
     #[error("the text for the section `{id}` is empty")]
-    Empty {
-        id: String,
-    },
+    Empty { id: String },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -63,10 +63,7 @@ pub enum Miss {
         difference: String,
     },
     /// The recorded call cannot be read any more.
-    Unreadable {
-        file: PathBuf,
-        why: String,
-    },
+    Unreadable { file: PathBuf, why: String },
 }
 
 impl fmt::Display for Miss {

@@ -32,10 +32,7 @@ pub enum BookError {
     #[error("{0}")]
     Io(#[from] std::io::Error),
     #[error("{path} has format {version}, which this program does not know; use a newer aec-bench")]
-    Newer {
-        path: PathBuf,
-        version: u32,
-    },
+    Newer { path: PathBuf, version: u32 },
 }
 
 /// Returns the current day, as `2026-11-16`.

@@ -193,17 +193,11 @@ pub enum Refusal {
     #[error(
         "the budget of {account} does not cover the call: {shortage}; raise the budget, or lower the limit of output tokens"
     )]
-    Short {
-        account: AccountKind,
-        shortage: Shortage,
-    },
+    Short { account: AccountKind, shortage: Shortage },
     #[error(
         "the model {model} is unpriced, so the budget of {account} in money cannot hold; add its price to configs/prices.toml, or allow unpriced models"
     )]
-    Unpriced {
-        account: AccountKind,
-        model: String,
-    },
+    Unpriced { account: AccountKind, model: String },
     #[error("the day's spending is unknown: {0}")]
     Book(String),
 }

@@ -1,4 +1,4 @@
-//! Judging again what was judged elsewhere, if everything that the verifier read there is here.
+//! Judges again what another program judged, if everything that the verifier read there is available.
 
 use aec_base::problem::Problem;
 use aec_judge::settle::freeze::{Frozen, Unfrozen};
@@ -13,18 +13,17 @@ use super::foreign::{Answer, ForeignTrial, Left, Told};
 use crate::elsewhere::{ForeignJudging, Judgement, Workspace, judge, judge_frozen};
 use crate::task::PreparedTask;
 
-/// How far two rewards may lie apart and be the same: one of them went through text.
+/// The largest difference between equal rewards: one of them was converted to text and back.
 const SAME: f64 = 1e-9;
 
-/// What became of judging a trial again.
+/// The result of judging a trial again.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verification {
-    /// Both rewards are the same.
     Agrees,
     Disagrees {
-        /// What this judge says.
+        /// The reward of this judge.
         local: f64,
-        /// What was said there.
+        /// The reward reported by the other program.
         told: Option<f64>,
     },
     /// It was not judged again, for this reason.
@@ -32,13 +31,13 @@ pub enum Verification {
 }
 
 impl Verification {
-    /// Compares the reward of this judge with the one that was told.
+    /// Compares the reward of this judge with the reported one.
     pub fn compare(local: f64, told: Option<f64>) -> Self {
         let is_same = told.is_some_and(|told| (told - local).abs() <= SAME);
         if is_same { Self::Agrees } else { Self::Disagrees { local, told } }
     }
 
-    /// Adds what records say of it to what they say of the agent's work.
+    /// Adds the result to the report on the agent's work in records.
     pub fn note(&self, agent_result: &mut IndexMap<String, Value>) {
         let word = match self {
             Self::Agrees => "agrees",
@@ -51,7 +50,7 @@ impl Verification {
         }
     }
 
-    /// What the user is told of a trial, when this judge disagrees.
+    /// A problem for the user, if this judge disagrees.
     pub fn problem(&self, trial: &str) -> Option<Problem> {
         let Self::Disagrees { local, told } = self else { return None };
         let told = told.map_or_else(
@@ -68,7 +67,7 @@ impl Verification {
     }
 }
 
-/// Judges what an agent left elsewhere.
+/// Judges an agent's results again.
 pub(super) fn verify(bench: ForeignJudging<'_>, trial: &ForeignTrial) -> (Option<Judgement>, Verification) {
     let unverified = |reason: &str| (None, Verification::Unverified(reason.to_owned()));
     let task = match &trial.here {
@@ -96,7 +95,7 @@ pub(super) fn verify(bench: ForeignJudging<'_>, trial: &ForeignTrial) -> (Option
                     "the submitted answer is a file of the workspace or no text, and did not come along",
                 );
             }
-            // What an agent left in the workspace and did not hand in was judged where the workspace was.
+            // Files that the agent did not submit were judged in the original workspace, which is not available.
             let handed_in = answer.is_some_and(|answer| answer.source == Source::Submitted);
             if (*is_touched || trial.source == Some(Source::File)) && !handed_in {
                 return unverified("the answer may be a file of the workspace, which did not come along");
@@ -120,8 +119,7 @@ pub(super) fn verify(bench: ForeignJudging<'_>, trial: &ForeignTrial) -> (Option
     (Some(judgement), verification)
 }
 
-/// The workspace as it was left by an agent that changed nothing in it but its answer. The standard verifier reads
-/// nothing else.
+/// The workspace of an agent that changed nothing but its answer. The standard verifier reads nothing else.
 fn frozen(
     bench: ForeignJudging<'_>,
     task: &PreparedTask,

@@ -59,7 +59,7 @@ async fn work(
     if let Some(prompt) = context.agent.system_prompt.clone() {
         workspace.write(SYSTEM_PROMPT_FILE, prompt.into_bytes()).await?;
     }
-    let door = ModelDoorway::open(context, &workspace, record).await?;
+    let link = ModelDoorway::open(context, &workspace, record).await?;
     let call = ToolCall {
         id: "program".to_owned(),
         name: "command".to_owned(),
@@ -67,21 +67,21 @@ async fn work(
     };
     context.trajectory.tool_call(&call);
     let mut command = workspace.command(argv);
-    command.env = environment(context, command.env, door.as_ref());
+    command.env = environment(context, command.env, link.as_ref());
     command.deadline = context.time_left();
     (command.stdout, command.stderr) = (kept(), kept());
     let allowed = command.deadline;
     let done = workspace.exec(command).await?;
-    let hide = |text: String| match &door {
-        Some(door) => door.hide(&text),
+    let hide = |text: String| match &link {
+        Some(link) => link.hide(&text),
         None => text,
     };
     let budget = context.agent.parameters.tool_output as usize;
     let shown = show(&workspace, 1, &done.stdout, &done.stderr, budget).await;
     let (stdout, stderr) = (hide(shown.stdout), hide(shown.stderr));
-    if let Some(door) = door {
+    if let Some(link) = link {
         // Processes that the program left running can call no more models, and its open calls are settled.
-        door.close().await;
+        link.close().await;
     }
     let ran = told(done.exit, stdout, stderr, done.duration, allowed);
     context.trajectory.tool_result(&call, &ran.outcome(None));
@@ -156,7 +156,7 @@ fn show_files(context: &mut TrialContext) {
 fn environment(
     context: &TrialContext,
     room: Vec<(String, String)>,
-    door: Option<&ModelDoorway>,
+    link: Option<&ModelDoorway>,
 ) -> Vec<(String, String)> {
     let parameters = &context.agent.parameters;
     let mut all: IndexMap<String, String> = room.into_iter().chain(parameters.env.clone()).collect();
@@ -172,7 +172,7 @@ fn environment(
     set("AGENT_COMMAND_TIMEOUT", parameters.command_timeout.to_string());
     set("AGENT_TOOLS_JSON", tools_json(context));
     set("AGENT_API_VERSION", context.agent.api_version.clone());
-    for (name, value) in door.map(ModelDoorway::environment).unwrap_or_default() {
+    for (name, value) in link.map(ModelDoorway::environment).unwrap_or_default() {
         all.insert(name, value);
     }
     all.into_iter().collect()

@@ -35,7 +35,7 @@ pub(super) struct Compacted {
 
 /// Shortens a conversation for a window in tokens. Without a model's answer the summary is variables and notes.
 pub(super) async fn compact(
-    desk: &CellRequests<'_>,
+    requests: &CellRequests<'_>,
     messages: &mut Vec<Message>,
     variables: &[Variable],
     window: u64,
@@ -45,17 +45,17 @@ pub(super) async fn compact(
     // Two bytes for each token of the window leave enough for the rest, in any language.
     let share = usize::try_from(window.saturating_mul(2)).unwrap_or(usize::MAX) / middle.len().max(1);
     let told: Vec<String> = middle.iter().map(|message| cut_text(&said(message), READ.min(share))).collect();
-    let inventory = inventory(desk, variables);
+    let inventory = inventory(requests, variables);
     let before = messages.len();
     let asked = format!("{}\n\n{inventory}", told.join("\n"));
     let request = Request {
         messages: vec![Message::text(Role::System, ROLE), Message::text(Role::User, asked)],
-        sampling: Sampling { max_tokens: Some(desk.guard.output_limit(SUMMARY)), ..Sampling::default() },
+        sampling: Sampling { max_tokens: Some(requests.guard.output_limit(SUMMARY)), ..Sampling::default() },
         ..Request::default()
     };
-    let answered = match desk.guard.enter(Plane::Compaction) {
-        Ok(()) => desk
-            .ask(Plane::Compaction, &desk.models.compaction, &request)
+    let answered = match requests.guard.enter(Plane::Compaction) {
+        Ok(()) => requests
+            .ask(Plane::Compaction, &requests.models.compaction, &request)
             .await
             .map_err(|error| error.to_string()),
         Err(limit) => Err(limit.name().to_owned()),
@@ -82,13 +82,13 @@ fn last_turn(messages: &[Message]) -> usize {
     messages.iter().rposition(|message| message.role == Role::Assistant).unwrap_or(messages.len()).max(KEPT)
 }
 
-fn inventory(desk: &CellRequests<'_>, variables: &[Variable]) -> String {
+fn inventory(requests: &CellRequests<'_>, variables: &[Variable]) -> String {
     let variables: Vec<String> = variables
         .iter()
         .map(|one| format!("- {}: {}{} {}", one.name, one.r#type, one.size, one.preview))
         .collect();
     let mut text = format!("Variables of the session:\n{}\n", cut_text(&variables.join("\n"), INVENTORY));
-    let notes = lock(&desk.state.notes);
+    let notes = lock(&requests.state.notes);
     if !notes.is_empty() {
         let lines: Vec<String> = notes
             .iter()
@@ -97,7 +97,7 @@ fn inventory(desk: &CellRequests<'_>, variables: &[Variable]) -> String {
         text.push_str(&format!("Notes:\n{}\n", cut_text(&lines.join("\n"), INVENTORY)));
     }
     drop(notes);
-    if let Some(report) = &desk.state.report {
+    if let Some(report) = &requests.state.report {
         let status = lock(report).status();
         text.push_str(&format!(
             "Report: {} of {} sections are filled; open: {}\n",

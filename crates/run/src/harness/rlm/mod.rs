@@ -330,14 +330,14 @@ impl Work {
         };
         self.cells += 1;
         let limit = Duration::from_secs(context.agent.parameters.command_timeout.into());
-        let desk = CellRequests {
+        let requests = CellRequests {
             context,
             guard: &self.guard,
             settings: &self.given.settings,
             models: &self.models,
             state: &self.state,
         };
-        let cell = self.session.run(&code, limit, context.deadline, kept(), &desk).await?;
+        let cell = self.session.run(&code, limit, context.deadline, kept(), &requests).await?;
         let budget = context.agent.parameters.tool_output as usize;
         let shown =
             show(&self.workspace, self.cells, &cell.output, &aec_sandbox::Captured::default(), budget).await;
@@ -417,7 +417,7 @@ impl Work {
 
     /// Replaces everything except the beginning and the last turn by a summary.
     async fn shorten(&mut self, context: &TrialContext) {
-        let desk = CellRequests {
+        let requests = CellRequests {
             context,
             guard: &self.guard,
             settings: &self.given.settings,
@@ -425,7 +425,7 @@ impl Work {
             state: &self.state,
         };
         let most = self.window(context);
-        let compacted = compact::compact(&desk, &mut self.request.messages, &self.variables, most).await;
+        let compacted = compact::compact(&requests, &mut self.request.messages, &self.variables, most).await;
         self.compactions += 1;
         let mut metadata = Map::new();
         metadata.insert("plane".to_owned(), Plane::Compaction.name().into());
