@@ -1,7 +1,7 @@
 //! The shard contract: a folder below the experiment's `_run` with everything that a worker on another machine needs.
 //!
 //! ```text
-//! _run/cluster/0001/contract.json     how the plan is carried out; no secrets
+//! _run/cluster/0001/contract.json     how to execute the plan; no secrets
 //! _run/cluster/0001/plan.json         the frozen plan
 //! _run/cluster/0001/environment.json  variables that workers need; mode 600, removed when everything is recorded
 //! _run/cluster/0001/shards.sbatch     the script for Slurm, or job.json for Kubernetes
@@ -53,7 +53,7 @@ impl Engine {
     }
 }
 
-/// How a plan is carried out by workers on other machines. It holds no secrets.
+/// How workers on other machines execute a plan. It holds no secrets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Contract {
     pub schema_version: u32,

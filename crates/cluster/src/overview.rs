@@ -91,7 +91,7 @@ pub fn overview(
 pub struct Sum {
     /// Trials that have a result.
     pub done: usize,
-    /// Attempts under way.
+    /// Running attempts.
     pub running: usize,
     /// In millionths of a dollar.
     pub spent: u64,

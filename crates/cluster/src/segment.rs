@@ -17,7 +17,7 @@ pub struct Segment {
     pub shard: usize,
     pub planned: usize,
     pub done: usize,
-    /// Attempts under way.
+    /// Running attempts.
     pub running: usize,
     /// What this worker spent, in millionths of a dollar.
     pub spent: u64,

@@ -97,7 +97,7 @@ pub enum Provider {
     Prime,
     /// Part of this program.
     Offline,
-    /// Anybody else.
+    /// Any other provider.
     Other,
 }
 

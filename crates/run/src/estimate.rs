@@ -1,4 +1,4 @@
-//! The most that a plan can cost, as far as it can be known before the first call.
+//! The most that a plan can cost, as far as known before the first call.
 
 use aec_model::message::{Message, Request, Role, Sampling};
 use aec_model::money::MicroDollars;

@@ -17,7 +17,7 @@
 //! `d` that the accuracy allows are tried, which finds the cheapest plan exactly. Of equals, fewer levels win, then
 //! the smaller `k`.
 //!
-//! An eighth of a leaf's room is kept free, as full leaves could not be cut at the best places.
+//! An eighth of each leaf is kept free, because full leaves could not be cut at the best places.
 
 mod choose;
 mod tree;
