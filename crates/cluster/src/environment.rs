@@ -43,7 +43,7 @@ pub fn read(path: &Path) -> Result<Option<BTreeMap<String, String>>, Problem> {
     if !metadata.is_file() || metadata.mode() & 0o077 != 0 || metadata.uid() != geteuid().as_raw() {
         let what = format!("others can read the variables of the run (mode {:03o})", metadata.mode() & 0o777);
         return Err(problem(what).why("the file holds keys").fix(
-            "replace the keys, since somebody may have read them, remove the file and submit the run again",
+            "replace the keys, since other users may have read them, remove the file and submit the run again",
         ));
     }
     let mut text = String::new();

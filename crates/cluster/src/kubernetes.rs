@@ -44,13 +44,14 @@ impl Pods {
         ];
         for (flag, name) in names {
             if let Some(name) = name.filter(|name| !is_name(name)) {
-                let what = format!("`{flag} {}` is no name in Kubernetes", printable(name));
+                let what = format!("`{flag} {}` is not a valid name in Kubernetes", printable(name));
                 let fix = "write small letters, digits and dashes, a letter or digit at both ends";
                 return Err(Problem::error(what).id(FAMILY.number(21)).fix(fix));
             }
         }
         if let Some(memory) = self.memory.as_deref().filter(|memory| !is_quantity(memory)) {
-            let what = format!("`--memory-per-shard {}` is no quantity in Kubernetes", printable(memory));
+            let what =
+                format!("`--memory-per-shard {}` is not a valid quantity in Kubernetes", printable(memory));
             return Err(Problem::error(what).id(FAMILY.number(21)).fix("write, say, 8Gi"));
         }
         let mount = Path::new(&self.mount);

@@ -81,7 +81,7 @@ pub fn parse(bytes: &[u8], jobs: &[u64], most: usize) -> Result<Vec<Entry>, Prob
     };
     // Serde would also accept a list as a struct.
     if bytes.trim_ascii_start().first() != Some(&b'{') {
-        return Err(unreadable("it is no JSON object".to_owned()));
+        return Err(unreadable("it is not a JSON object".to_owned()));
     }
     let answer: Answer = serde_json::from_slice(bytes).map_err(|error| unreadable(error.to_string()))?;
     let found = answer.jobs.as_deref().unwrap_or_default();

@@ -73,7 +73,7 @@ impl Resources {
             if let Some(value) = value
                 && (value.is_empty() || value.chars().any(char::is_control))
             {
-                let what = format!("`{flag}` has a value that cannot stand in a batch script");
+                let what = format!("`{flag}` has a value that a batch script cannot contain");
                 return Err(Problem::error(what).id(FAMILY.number(21)).fix("write it in one line"));
             }
         }
@@ -81,7 +81,7 @@ impl Resources {
             let shown = aec_base::text::printable(option);
             let name = option.split('=').next().unwrap_or_default();
             if !option.starts_with('-') || option.chars().any(char::is_control) {
-                let what = format!("`{shown}` is no option of sbatch");
+                let what = format!("`{shown}` is not an option of sbatch");
                 return Err(Problem::error(what)
                     .id(FAMILY.number(21))
                     .fix("write, say, --sbatch=--gres=gpu:1"));
@@ -233,7 +233,7 @@ fn script(
     line(greeting);
     line("if [ ! -r \"$folder/contract.json\" ] || [ ! -x \"$program\" ]; then");
     line(
-        "  echo \"$(hostname): the run's folder or the program is not on this node; both must lie on a shared file system\" >&2",
+        "  echo \"$(hostname): the run's folder or the program is not on this node; both must be on a shared file system\" >&2",
     );
     line("  exit 4");
     line("fi");

@@ -112,7 +112,7 @@ impl Chain {
             let what = format!("link {} of a chain does not follow from the one before it", index + 1);
             let problem = Problem::error(what)
                 .id(FAMILY.number(12))
-                .why("somebody changed, removed or reordered what this run recorded")
+                .why("the records of this run were changed, removed or reordered")
                 .fix("compare with a copy of the ledger");
             self.problems.push(problem.in_file(&self.path));
         }

@@ -98,7 +98,7 @@ impl RecordFile {
         }
         if record.experiment_id != self.experiment {
             let what = format!(
-                "the record lies in experiment `{}` and belongs to `{}`",
+                "the record is in experiment `{}` but belongs to `{}`",
                 self.experiment, record.experiment_id
             );
             let problem = Problem::error(what).id(FAMILY.number(23));
@@ -160,7 +160,7 @@ fn other_version(version: u32) -> Problem {
 
 /// The problem of a name that ends like a record's but denotes no trial.
 pub(crate) fn stranger(path: &Path) -> Problem {
-    Problem::error("the file's name stands for no trial")
+    Problem::error("the file's name does not denote a trial")
         .id(FAMILY.number(24))
         .why("a record is named TRIAL.json or TRIAL.2.json, in letters, digits, `.`, `_` and `-`")
         .fix("put it elsewhere, or back under its own name")

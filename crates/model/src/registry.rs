@@ -206,7 +206,7 @@ impl Reader<'_> {
             self.error(
                 Shared::Conflict,
                 what,
-                "replicas answer for one model; give the other model an id of its own",
+                "replicas answer for one model; give the other model its own id",
             );
             return;
         }
@@ -327,7 +327,7 @@ impl Reader<'_> {
         let region = table.region.clone().or_else(|| region_of(&endpoint.base_url));
         let Some(region) = region else {
             let fix = "add `region`, or `key` with the name of a variable that holds a bearer token";
-            self.error(Shared::MissingKey, "the region cannot be told from the address", fix);
+            self.error(Shared::MissingKey, "the address does not name the region", fix);
             return None;
         };
         Some(aws_credential(self.env, &region))

@@ -277,7 +277,7 @@ impl Routes {
             (None, Some(region)) => {
                 let plain = region.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
                 if !plain || region.is_empty() {
-                    let what = "the AWS region is not one: letters, digits and - are allowed";
+                    let what = "the AWS region is not valid: letters, digits and - are allowed";
                     return Err(RouteError::new(what, "set AWS_REGION to a region such as ap-southeast-2"));
                 }
                 parse_address(&format!("https://bedrock-runtime.{region}.amazonaws.com"), "AWS_REGION")?

@@ -300,7 +300,7 @@ fn read_agents(
         if let Some(agent) = read_agent(table, env, key, &mut found) {
             if !names.insert(agent.name.clone()) {
                 let what = format!("two agents are called `{}`", agent.name);
-                found.push(("name", Shared::Conflict, what, "give each agent a name of its own".to_owned()));
+                found.push(("name", Shared::Conflict, what, "give each agent its own name".to_owned()));
             }
             agents.push(agent);
         }

@@ -86,7 +86,7 @@ pub(crate) fn leaks(
         let mut problem = problem
             .id(FAMILY.number(32))
             .why(format!("they are those of {}", first.join(", ")))
-            .fix("take them out, or pass --allow-leaks, which every record of the run then tells");
+            .fix("take them out, or pass --allow-leaks, which every record of the run then notes");
         if let Some(agent) = agent {
             problem = problem.about(agent.as_str());
         }

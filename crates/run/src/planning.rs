@@ -454,6 +454,6 @@ fn agent_drift(places: &Places, agent: &PlannedAgent) -> Vec<Problem> {
 fn drift(what: String) -> Problem {
     Problem::error(what)
         .id(FAMILY.number(33))
-        .why("a locked plan is carried out as it is or not at all")
+        .why("a locked plan is executed unchanged or not at all")
         .fix("restore it, or make a new plan with `aec-bench plan --lock`")
 }

@@ -98,7 +98,7 @@ impl RoomOpener {
             (_, _, Isolation::None) => Box::new(BareRoom::open(&spec)?),
         };
         let place = |name: &str| {
-            room.directory(name).ok_or_else(|| io::Error::other("the room has lost a directory"))
+            room.directory(name).ok_or_else(|| io::Error::other("the sandbox has lost a directory"))
         };
         let workspace = place(WORKSPACE)?;
         for (path, content) in files {

@@ -564,15 +564,15 @@ fn other_plan(before: &Plan, after: &Plan) -> Problem {
     Problem::error(format!("the experiment `{}` has another plan", after.experiment_id))
         .id(FAMILY.number(36))
         .why(differences(before, after).join("; "))
-        .fix("give this one an id of its own with --experiment-id, or add to the experiment with --extend")
+        .fix("give this one its own id with --experiment-id, or add to the experiment with --extend")
 }
 
 /// Trials under other conditions are different trials, although their ids are the same.
 fn other_conditions(after: &Plan) -> Problem {
     Problem::error(format!("the experiment `{}` was run under other conditions", after.experiment_id))
         .id(FAMILY.number(36))
-        .why("backend, sandbox, limits or verification differ, so what is recorded cannot stand for what is planned")
-        .fix("give this one an id of its own with --experiment-id")
+        .why("backend, sandbox, limits or verification differ, so the recorded trials are not those of this plan")
+        .fix("give this one its own id with --experiment-id")
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Problem {

@@ -221,7 +221,7 @@ impl Terms {
     pub fn kept(directory: &ExperimentDirectory) -> Result<Self, Problem> {
         let path = directory.run().join(FILE);
         let cannot = |error: &dyn std::fmt::Display| {
-            Problem::error(format!("what the experiment was told cannot be read: {error}"))
+            Problem::error(format!("the terms of the experiment cannot be read: {error}"))
                 .id(FAMILY.number(53))
                 .fix("restore the file, or remove it and name --max-cost and the other limits again")
                 .in_file(&path)

@@ -231,9 +231,9 @@ impl Workspace {
         let room = self.clone();
         let done = blocking(move || {
             let room = room.lock().map_err(io::Error::other)?;
-            let tree = room
-                .directory(place)
-                .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("the room has no {place}")))?;
+            let tree = room.directory(place).ok_or_else(|| {
+                io::Error::new(io::ErrorKind::NotFound, format!("the sandbox has no {place}"))
+            })?;
             work(tree)
         });
         done.await.map_err(io::Error::other)?

@@ -97,7 +97,7 @@ impl<W: Write> Packer<'_, W> {
             let what = format!("`{name}` holds the value of a secret of this environment");
             self.problems.push(
                 finding(98, what)
-                    .why("whoever gets the package could use it")
+                    .why("anyone who gets the package could use it")
                     .fix("withhold the trial with --withhold, and replace the secret where it is used")
                     .in_file(path),
             );

@@ -58,7 +58,7 @@ impl PrivateKey {
         let (_, metadata) = open_regular(path, KEY_FILE_LIMIT, Links::Follow).map_err(unreadable)?;
         if metadata.permissions().mode() & 0o077 != 0 {
             return Err(wrong("others may read the key".into())
-                .why("whoever reads it can sign as you")
+                .why("anyone who reads it can sign as you")
                 .fix("make it yours alone: chmod 600"));
         }
         let text = Secret::new(read_text(path, KEY_FILE_LIMIT, Links::Follow).map_err(unreadable)?);
@@ -151,7 +151,7 @@ pub fn generate(path: &Path) -> Result<(PublicKey, PathBuf), Problem> {
     let beside = PathBuf::from(beside);
     for place in [path, &beside] {
         if place.symlink_metadata().is_ok() {
-            return Err(finding(101, "there is something already")
+            return Err(finding(101, "there is already a file")
                 .why("a key that is overwritten is lost")
                 .fix("choose another name")
                 .in_file(place));

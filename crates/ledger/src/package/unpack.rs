@@ -197,7 +197,7 @@ impl Unpacker<'_> {
                 self.signature = Some(self.signature(member, content)?);
             }
             None => {
-                let what = format!("`{shown}` is no part of what the package says it holds");
+                let what = format!("`{shown}` is not listed in the package's manifest");
                 return Err(self.wrong(85, what).into());
             }
         }
@@ -270,7 +270,7 @@ impl Unpacker<'_> {
                 Kind::Record { .. } | Kind::Content => true,
             };
             if !known {
-                let what = format!("`{}` is no part of a package", printable(&next.member()));
+                let what = format!("`{}` is not part of a package", printable(&next.member()));
                 return Err(self.wrong(83, what));
             }
             self.name(&mut names, &next.member())?;
@@ -390,7 +390,7 @@ impl Unpacker<'_> {
             None => None,
             Some(signature) => Some(signature.check(digest).ok_or_else(|| {
                 self.wrong(90, "the signature of the package is not valid")
-                    .why("the package was changed after it was signed, or by somebody without the key")
+                    .why("the package was changed after it was signed, or by someone without the key")
             })?),
         };
         Ok((manifest, key))

@@ -254,11 +254,11 @@ fn unlinked(
         None if chains == 0 => return None,
         None => Problem::error(format!("no run of the experiment recorded `{}`", file.id()))
             .id(FAMILY.number(31))
-            .why("somebody put the file there"),
+            .why("the file was added by other means"),
         Some(digests) if digest.is_some_and(|digest| digests.contains(&digest)) => return None,
         Some(_) => Problem::error(format!("`{}` is not what was recorded", file.id()))
             .id(FAMILY.number(30))
-            .why("somebody changed the file"),
+            .why("the file was changed afterwards"),
     };
     Some(problem.fix("compare with a copy of the ledger").about(file.id()).in_file(file.path(ledger)))
 }
@@ -282,7 +282,7 @@ fn deleted(
         let file = RecordFile { experiment: experiment.clone(), trial: trial.clone(), attempt: *attempt };
         Problem::error(format!("`{}` was recorded and is not here", file.id()))
             .id(FAMILY.number(32))
-            .why("somebody removed the file, or the program was killed before it appeared")
+            .why("the file was removed, or the program was killed before it appeared")
             .fix("run `aec-bench ledger repair`, or compare with a copy of the ledger")
             .about(file.id())
             .in_file(directory.record(trial, *attempt))

@@ -111,7 +111,7 @@ impl Shelf {
             }
             if repeated > 0 {
                 let what =
-                    format!("calls that stand in the file twice, the first of which is used: {repeated}");
+                    format!("calls that are in the file twice, of which the first is used: {repeated}");
                 problems.push(Problem::warning(what).id(FAMILY.number(18)).in_file(tape.path()));
             }
         }

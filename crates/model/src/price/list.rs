@@ -232,7 +232,7 @@ fn read_key(table: &PriceTable, complaints: &mut Vec<Complaint>) -> Option<Key> 
             return Some(Key::Model { provider, pattern: Pattern::new(&model) });
         }
         (Some(_), _, _) => {
-            let what = "`endpoint` stands beside `provider` or `model`".to_owned();
+            let what = "`endpoint` is given together with `provider` or `model`".to_owned();
             let fix = "name the endpoint alone, or provider and model".to_owned();
             complaints.push(("endpoint", Shared::Conflict, what, fix));
         }

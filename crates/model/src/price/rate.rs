@@ -71,7 +71,7 @@ impl RateVisitor {
     fn read<E: Error>(decimal: Option<Decimal>, written: impl fmt::Display) -> Result<Rate, E> {
         decimal.and_then(|decimal| Rate::of(&decimal)).ok_or_else(|| {
             E::custom(format!(
-                "must lie between 0 and {HIGHEST} dollars per million tokens and have at most six decimals, not {written}"
+                "must be between 0 and {HIGHEST} dollars per million tokens and have at most six decimals, not {written}"
             ))
         })
     }

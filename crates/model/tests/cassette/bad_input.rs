@@ -191,7 +191,7 @@ fn calls_that_stand_there_twice() {
         let last = content.lines().last().unwrap();
         format!("{content}{last}\n").into_bytes()
     });
-    insta::assert_snapshot!(said, @"warning K018 DIR/calls-000001.jsonl: calls that stand in the file twice, the first of which is used: 1");
+    insta::assert_snapshot!(said, @"warning K018 DIR/calls-000001.jsonl: calls that are in the file twice, of which the first is used: 1");
     assert_eq!(left, ["two", "four", "here"]);
 }
 

@@ -121,7 +121,7 @@ impl Campaign {
     /// how much it wrote.
     fn end(mut self, recorded: u64, stopped: Option<StopReason>) -> io::Result<Option<Digest>> {
         let writer = Arc::into_inner(self.committer.0)
-            .ok_or_else(|| io::Error::other("an attempt is still under way"))?;
+            .ok_or_else(|| io::Error::other("an attempt is still running"))?;
         let closed = writer.close();
         let recorded = closed.as_ref().map_or(recorded, |closed| closed.records);
         let is_known = matches!(stopped, Some(StopReason::Storage(_)));

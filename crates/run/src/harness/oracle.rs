@@ -110,7 +110,7 @@ pub fn reference_files(task: &Task, judge: &Judge) -> Result<BTreeMap<String, Ve
         return Err(format!("it ended with {:?}: {}", result.exit, tail(&result.stderr.text())));
     }
     room.freeze().map_err(|error| error.to_string())?;
-    let tree = room.directory(WORKSPACE).ok_or("the room has lost its workspace")?;
+    let tree = room.directory(WORKSPACE).ok_or("the sandbox has lost its workspace")?;
     let mut files = BTreeMap::new();
     for entry in
         tree.list(WalkLimits { entries: MOST_FILES, depth: DEEPEST }).map_err(|error| error.to_string())?

@@ -212,7 +212,7 @@ fn outcome(told: &ForeignTrial, judgement: Option<&Judgement>) -> (Outcome, Opti
     match (&told.told, judgement, own) {
         (Told::Reward(reward), _, own) if (0.0..=1.0).contains(reward) => (Outcome::Scored, own),
         (Told::Reward(reward), ..) => {
-            failed(format!("the reward told is {reward}, which is not from 0 to 1"), false)
+            failed(format!("the reported reward is {reward}, which is not from 0 to 1"), false)
         }
         (Told::Refused, ..) => {
             let message = "what the agent left was refused where it was made";

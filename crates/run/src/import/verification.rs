@@ -57,7 +57,7 @@ impl Verification {
             || "no reward that is a number".to_owned(),
             |reward| format!("a reward of {reward}"),
         );
-        let what = format!("{trial}: {told} was told, the verifier here says {local}");
+        let what = format!("{trial}: the run reported {told}, but the verifier here says {local}");
         Some(
             Problem::warning(what)
                 .id(FAMILY.number(21))
@@ -86,7 +86,7 @@ pub(super) fn verify(bench: ForeignJudging<'_>, trial: &ForeignTrial) -> (Option
         Left::Workspace(path) => judge(bench, task, Workspace { path, ours: &[], published: None }, own),
         Left::Conversation { answer, is_touched, is_one_file } => {
             if bench.judge.is_none() {
-                return unverified("nobody asked for it");
+                return unverified("the user did not ask for it");
             }
             let is_standard = task.verifier.as_ref().is_some_and(VerifierFiles::is_standard);
             let answer = answer.as_ref();
@@ -109,7 +109,7 @@ pub(super) fn verify(bench: ForeignJudging<'_>, trial: &ForeignTrial) -> (Option
     let local = judgement.verdict.as_ref().and_then(|verdict| verdict.reward);
     let verification = match local {
         Some(local) => Verification::compare(local, trial.told.reward()),
-        None if bench.judge.is_none() => Verification::Unverified("nobody asked for it".to_owned()),
+        None if bench.judge.is_none() => Verification::Unverified("the user did not ask for it".to_owned()),
         None => {
             let reason =
                 judgement.settled.fault.as_ref().map(|fault| fault.message.as_str()).unwrap_or_default();

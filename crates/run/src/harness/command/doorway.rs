@@ -53,7 +53,7 @@ impl ModelDoorway {
                 stopped.await.ok();
             };
             if let Err(error) = service.serve(listener, stopped).await {
-                tracing::debug!(%error, "the door of a room was lost");
+                tracing::debug!(%error, "the gateway of a sandbox was lost");
             }
         });
         Ok(Some(Self { gateway, token, address, stop: Some(stop), served: Some(served) }))

@@ -43,7 +43,7 @@ impl Given {
                     text: Arc::from(text),
                     form: Form::of_name(&file.place),
                 }),
-                _ => notes.push(format!("{} is no text and is not read", file.place)),
+                _ => notes.push(format!("{} is not text and is not read", file.place)),
             }
         }
         Ok(Self { settings: files.settings, template: files.report, sources, notes })

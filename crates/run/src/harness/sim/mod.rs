@@ -53,7 +53,7 @@ async fn work(context: &mut TrialContext, skill: f64) -> Result<Vec<Value>, End>
         Err(_) => None,
     };
     let Some(right) = right else {
-        context.trajectory.note(format!("{place} is no text to make mistakes in"), Map::new());
+        context.trajectory.note(format!("{place} is not text in which to make mistakes"), Map::new());
         return Ok(Vec::new());
     };
     let mut chance = Chance::new(&context.seed, context.agent.parameters.seed, skill);
