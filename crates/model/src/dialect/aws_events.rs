@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::dialect::reported;
 use crate::failure::{Failure, FailureKind};
 
-/// In bytes; a longer incomplete frame is an error.
+/// In bytes; a longer frame is an error.
 const LONGEST_FRAME: usize = 16 * 1024 * 1024;
 
 /// Shortest frame: two lengths and two checksums.

@@ -322,7 +322,7 @@ impl<'a> Course<'a> {
         tick
     }
 
-    /// Why it stopped. A reason that came when nothing was left stopped nothing; but a lost record always counts.
+    /// Why it stopped. A reason that came when nothing was left stopped nothing, unless storage failed.
     pub(super) fn stopped(&self, is_done: impl Fn(Outcome) -> bool) -> Option<StopReason> {
         let unfinished = !self.latest.iter().all(|past| past.is_some_and(|past| is_done(past.outcome)));
         self.stop.clone().filter(|reason| unfinished || matches!(reason, StopReason::Storage(_)))
