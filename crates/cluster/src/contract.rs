@@ -1,20 +1,20 @@
 //! The shard contract: a folder below the experiment's `_run` with everything that a worker on another machine needs.
 //!
 //! ```text
-//! _run/cluster/0001/contract.json     how the plan is carried out; no secrets
+//! _run/cluster/0001/contract.json     how to execute the plan; no secrets
 //! _run/cluster/0001/plan.json         the frozen plan
 //! _run/cluster/0001/environment.json  variables that workers need; mode 600, removed when everything is recorded
-//! _run/cluster/0001/shards.sbatch     what Slurm is given, or job.json for Kubernetes
+//! _run/cluster/0001/shards.sbatch     the script for Slurm, or job.json for Kubernetes
 //! _run/cluster/0001/merge.sbatch
 //! _run/cluster/0001/jobs.json         ids of the jobs
-//! _run/cluster/0001/logs/             what workers say
-//! _run/cluster/0001/shards/           how far each shard is, by itself
-//! _run/cluster/0001/book/             what all shards together spend, where there is a budget
-//! _run/cluster/0001/stop              somebody asked the shards to stop
-//! _run/cluster/0001/summary.json      what the merge found
+//! _run/cluster/0001/logs/             output of the workers
+//! _run/cluster/0001/shards/           the progress that each shard reports
+//! _run/cluster/0001/book/             what all shards together have spent, if there is a budget
+//! _run/cluster/0001/stop              the user's request that the shards stop
+//! _run/cluster/0001/summary.json      the result of the merge
 //! ```
 //!
-//! Every submission has a folder of its own; the latest one counts.
+//! Every submission has its own folder; the latest one counts.
 
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -32,21 +32,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::FAMILY;
 
-/// The version of the format.
 pub const CONTRACT_VERSION: u32 = 1;
 
-/// Who starts workers.
+/// The system that starts the workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Engine {
-    /// An array of Slurm.
+    /// A Slurm job array.
     Slurm,
-    /// An indexed job of Kubernetes.
+    /// An indexed Kubernetes job.
     K8s,
 }
 
 impl Engine {
-    /// The name as written.
     pub fn name(self) -> &'static str {
         match self {
             Self::Slurm => "slurm",
@@ -55,73 +53,59 @@ impl Engine {
     }
 }
 
-/// How a plan is carried out by workers on other machines. It holds no secrets.
+/// How workers on other machines execute a plan. It holds no secrets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Contract {
-    /// Version of this format.
     pub schema_version: u32,
-    /// Who starts the workers.
     pub engine: Engine,
     pub experiment_id: Name,
     pub plan: Digest,
-    /// Into how many parts it is divided.
     pub shards: usize,
-    /// Trials of the plan.
     pub trials: usize,
-    /// Trials without a result when it was submitted.
+    /// Number of trials without a result at the time of submission.
     pub to_run: usize,
-    /// When it was made.
     pub created_at: Timestamp,
-    /// Version of the program.
     pub tool_version: String,
     /// The program that workers run.
     pub program: String,
-    /// Where workers stand: the root of the project.
+    /// The directory in which workers start: the root of the project.
     pub project: String,
     pub ledger: String,
-    /// The root of `jobs`.
     pub jobs: String,
-    /// Flags of `run` that every worker is given.
+    /// Flags of `run` that every worker receives.
     pub flags: Vec<String>,
-    /// Trials that are run again although they have a record, each with the attempt that is not enough.
+    /// Trials to run again although they have a record, each with the attempt that does not suffice.
     #[serde(default)]
     pub rerun: Vec<Again>,
-    /// What the experiment had spent before, where it has a budget.
+    /// What the experiment had spent before, if it has a budget.
     #[serde(default)]
     pub spent_before: Option<Spent>,
-    /// Names of the variables that workers are given. Their values are elsewhere.
+    /// Names of the variables that workers receive. `environment.json` holds their values.
     #[serde(default)]
     pub variables: Vec<String>,
 }
 
-/// A trial that is run again: any attempt after this one is enough, so a worker that is started again does not run it
-/// once more.
+/// A trial to run again. Any attempt after this one suffices, so a restarted worker does not run it once more.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Again {
     pub trial: Name,
-    /// Its latest attempt when the run was submitted.
+    /// The latest attempt when the run was submitted.
     pub attempt: u32,
 }
 
-/// What an experiment had spent.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spent {
-    /// Dollars.
     pub usd: f64,
     pub tokens: u64,
 }
 
-/// Ids of the jobs of a submission.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Jobs {
-    /// The array of shards.
     pub array: Option<u64>,
-    /// The job that merges.
     pub merge: Option<u64>,
 }
 
 impl Jobs {
-    /// All of them.
     pub fn ids(&self) -> Vec<u64> {
         self.array.into_iter().chain(self.merge).collect()
     }
@@ -134,12 +118,12 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// A folder that is there.
+    /// An existing folder.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }
     }
 
-    /// The folder of a new submission, which only its owner can look into.
+    /// Creates the folder of a new submission, which only its owner can read.
     pub fn create(directory: &ExperimentDirectory) -> io::Result<Self> {
         let root = root(directory);
         fs_err::create_dir_all(&root)?;
@@ -172,57 +156,54 @@ impl Folder {
         Ok(last.map(|number| Self { path: root.join(format!("{number:04}")) }))
     }
 
-    /// Removes everything: nothing was submitted.
+    /// Removes the folder after a submission failed.
     pub fn remove(self) -> io::Result<()> {
         fs_err::remove_dir_all(self.path)
     }
 
-    /// The folder itself.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The frozen plan.
     pub fn plan(&self) -> PathBuf {
         self.path.join("plan.json")
     }
 
-    /// Variables that workers need.
     pub fn environment(&self) -> PathBuf {
         self.path.join("environment.json")
     }
 
-    /// What Slurm is given for the shards.
+    /// The Slurm script of the shards.
     pub fn shards_script(&self) -> PathBuf {
         self.path.join("shards.sbatch")
     }
 
-    /// What Slurm is given for the merge.
+    /// The Slurm script of the merge.
     pub fn merge_script(&self) -> PathBuf {
         self.path.join("merge.sbatch")
     }
 
-    /// What Kubernetes is given.
+    /// The Kubernetes manifest.
     pub fn manifest(&self) -> PathBuf {
         self.path.join("job.json")
     }
 
-    /// What workers say.
+    /// Output of the workers.
     pub fn logs(&self) -> PathBuf {
         self.path.join("logs")
     }
 
-    /// How far a shard is, by itself.
+    /// The progress that a shard reports.
     pub fn segment(&self, shard: usize) -> PathBuf {
         self.path.join("shards").join(format!("{shard}.json"))
     }
 
-    /// What all shards together spend.
+    /// What all shards together have spent.
     pub fn book(&self) -> PathBuf {
         self.path.join("book")
     }
 
-    /// What the merge found.
+    /// The result of the merge.
     pub fn summary(&self) -> PathBuf {
         self.path.join("summary.json")
     }
@@ -231,7 +212,6 @@ impl Folder {
         self.write("contract.json", contract)
     }
 
-    /// Reads the contract.
     pub fn contract(&self) -> Result<Contract, Problem> {
         let path = self.path.join("contract.json");
         let contract: Contract = read_json(&path)?.ok_or_else(|| {
@@ -252,23 +232,22 @@ impl Folder {
         Ok(contract)
     }
 
-    /// Writes the ids of the jobs.
     pub fn write_jobs(&self, jobs: &Jobs) -> io::Result<()> {
         self.write("jobs.json", jobs)
     }
 
-    /// The ids of the jobs; none when nothing was submitted yet.
+    /// The ids of the jobs; empty when nothing was submitted yet.
     pub fn jobs(&self) -> Result<Jobs, Problem> {
         Ok(read_json(&self.path.join("jobs.json"))?.unwrap_or_default())
     }
 
-    /// Asks all shards of this submission to stop, those that have not begun included.
+    /// Asks all shards of this submission to stop, including those that have not begun.
     pub fn ask_to_stop(&self, wish: Wish) -> io::Result<()> {
         let text = if wish == Wish::GiveUp { "give up\n" } else { "finish\n" };
         write_atomic(&self.path.join("stop"), text.as_bytes())
     }
 
-    /// What somebody asked the shards to do.
+    /// What the user asked the shards to do.
     pub fn wish(&self) -> Wish {
         match fs_err::read_to_string(self.path.join("stop")).as_deref().map(str::trim) {
             Ok("finish") => Wish::Finish,
@@ -282,14 +261,14 @@ impl Folder {
     }
 }
 
-/// Writes a value as indented JSON, whole or not at all.
+/// Writes a value as indented JSON, atomically.
 pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> io::Result<()> {
     let mut text = serde_json::to_string_pretty(value)?;
     text.push('\n');
     write_atomic(path, text.as_bytes())
 }
 
-/// Reads what [`write_json`] wrote; nothing when there is no file.
+/// Reads what [`write_json`] wrote; `None` when there is no file.
 pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Problem> {
     let bytes = match fs_err::read(path) {
         Ok(bytes) => bytes,
@@ -328,7 +307,6 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// A contract to render.
     pub(crate) fn example(engine: Engine) -> Contract {
         Contract {
             schema_version: CONTRACT_VERSION,

@@ -1,4 +1,4 @@
-//! Variables that workers need and that no plan, script or command line may hold: one file that only its owner can read.
+//! Variables that workers need and that no plan, script or command line may hold: a file only its owner can read.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
@@ -11,10 +11,10 @@ use rustix::process::geteuid;
 
 use crate::FAMILY;
 
-/// A handful of keys is shorter.
+/// Far more than a handful of keys needs.
 const LIMIT: u64 = 1024 * 1024;
 
-/// Writes the file. It is made with its mode, so at no moment can others read it.
+/// Writes the file. It is created with its final mode, so other users can never read it.
 pub fn write(path: &Path, variables: &BTreeMap<String, String>) -> io::Result<()> {
     let mut file = fs_err::os::unix::fs::OpenOptionsExt::mode(
         fs_err::OpenOptions::new().write(true).create_new(true),
@@ -27,7 +27,7 @@ pub fn write(path: &Path, variables: &BTreeMap<String, String>) -> io::Result<()
     file.sync_all()
 }
 
-/// Reads the file, and refuses one that others can read or that belongs to somebody else. Nothing when there is none.
+/// Reads the file; refuses one that other users can read or own. `None` when there is no file.
 pub fn read(path: &Path) -> Result<Option<BTreeMap<String, String>>, Problem> {
     let problem = |what: String| Problem::error(what).id(FAMILY.number(15)).in_file(path);
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
@@ -43,14 +43,14 @@ pub fn read(path: &Path) -> Result<Option<BTreeMap<String, String>>, Problem> {
     if !metadata.is_file() || metadata.mode() & 0o077 != 0 || metadata.uid() != geteuid().as_raw() {
         let what = format!("others can read the variables of the run (mode {:03o})", metadata.mode() & 0o777);
         return Err(problem(what).why("the file holds keys").fix(
-            "replace the keys, since somebody may have read them, remove the file and submit the run again",
+            "replace the keys, since other users may have read them, remove the file and submit the run again",
         ));
     }
     let mut text = String::new();
     file.take(LIMIT)
         .read_to_string(&mut text)
         .map_err(|error| problem(format!("the variables of the run cannot be read: {error}")))?;
-    // What is wrong with the text is not shown: it may be a key.
+    // The message does not quote the invalid text: it may be a key.
     serde_json::from_str(&text).map(Some).map_err(|error| {
         problem(format!("the variables of the run are not JSON (line {})", error.line()))
             .fix("submit the run again")

@@ -11,32 +11,31 @@ use crate::contract::{Contract, Folder};
 use crate::sbatch::worker_arguments;
 use crate::shell::kubernetes_argument;
 
-/// What the cluster is asked for.
+/// What the pods need from the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pods {
     /// The image that has the program, bash and Python.
     pub image: String,
     /// The claim of the volume that all pods share.
     pub claim: String,
-    /// Where the volume is mounted: the same path as here.
+    /// The mount point of the volume: the same path as on this machine.
     pub mount: String,
     /// The secret with the variables that workers need.
     pub secret: Option<String>,
     pub namespace: Option<String>,
-    /// Processors of each pod.
     pub cpus: Option<u32>,
     /// Memory of each pod, such as `16Gi`.
     pub memory: Option<String>,
 }
 
-/// How often a shard may fail before it is given up. Disruptions do not count.
+/// How often a shard may fail before Kubernetes gives it up. Disruptions do not count.
 const FAILURES: u32 = 3;
 
-/// Seconds that a pod has to record what it is doing when it is told to end.
+/// Seconds that a pod has to record its work after Kubernetes asks it to end.
 const GRACE: u32 = 60;
 
 impl Pods {
-    /// Refuses what Kubernetes would refuse, and pods that would not find the run: project, ledger and jobs.
+    /// Refuses what Kubernetes would refuse, and a mount that does not contain project, ledger and jobs.
     pub fn check(&self, roots: [&str; 3]) -> Result<(), Problem> {
         let names = [
             ("--volume-claim", Some(self.claim.as_str())),
@@ -45,13 +44,14 @@ impl Pods {
         ];
         for (flag, name) in names {
             if let Some(name) = name.filter(|name| !is_name(name)) {
-                let what = format!("`{flag} {}` is no name in Kubernetes", printable(name));
+                let what = format!("`{flag} {}` is not a valid name in Kubernetes", printable(name));
                 let fix = "write small letters, digits and dashes, a letter or digit at both ends";
                 return Err(Problem::error(what).id(FAMILY.number(21)).fix(fix));
             }
         }
         if let Some(memory) = self.memory.as_deref().filter(|memory| !is_quantity(memory)) {
-            let what = format!("`--memory-per-shard {}` is no quantity in Kubernetes", printable(memory));
+            let what =
+                format!("`--memory-per-shard {}` is not a valid quantity in Kubernetes", printable(memory));
             return Err(Problem::error(what).id(FAMILY.number(21)).fix("write, say, 8Gi"));
         }
         let mount = Path::new(&self.mount);
@@ -65,7 +65,7 @@ impl Pods {
     }
 }
 
-/// Whether objects can have this name.
+/// Whether this is a valid object name.
 fn is_name(name: &str) -> bool {
     let plain = |letter: u8| letter.is_ascii_lowercase() || letter.is_ascii_digit();
     let bytes = name.as_bytes();
@@ -75,7 +75,7 @@ fn is_name(name: &str) -> bool {
         && bytes.iter().all(|letter| plain(*letter) || *letter == b'-')
 }
 
-/// Whether memory can be asked for in these words.
+/// Whether this is a valid amount of memory.
 fn is_quantity(text: &str) -> bool {
     const UNITS: [&str; 13] = ["", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
     let digits = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
@@ -83,12 +83,11 @@ fn is_quantity(text: &str) -> bool {
     number.parse::<f64>().is_ok_and(|number| number > 0.0) && UNITS.contains(&unit)
 }
 
-/// The manifest of the job.
 pub fn job(contract: &Contract, folder: &Folder, pods: &Pods) -> Value {
     let mut arguments = vec!["run".to_owned()];
     let told = worker_arguments(contract, folder);
     arguments.extend(told.iter().map(|argument| kubernetes_argument(argument)));
-    // Filled in by Kubernetes, which counts completions from 0.
+    // Kubernetes fills in the index, counting completions from 0.
     arguments.extend(["--shard".to_owned(), format!("$(JOB_COMPLETION_INDEX)/{}", contract.shards)]);
     let mut container = json!({
         "name": "worker",
@@ -105,7 +104,7 @@ pub fn job(contract: &Contract, folder: &Folder, pods: &Pods) -> Value {
     wanted.extend(pods.cpus.map(|cpus| ("cpu".to_owned(), json!(cpus.to_string()))));
     wanted.extend(pods.memory.as_ref().map(|memory| ("memory".to_owned(), json!(memory))));
     if !wanted.is_empty() {
-        // Memory is a limit as well, so that a shard that needs more is told so and others go on.
+        // Memory is also a limit, so that Kubernetes ends a shard that needs more, and not its neighbours.
         let limits: serde_json::Map<String, Value> = wanted
             .iter()
             .filter(|(name, _)| *name == "memory")
@@ -131,9 +130,9 @@ pub fn job(contract: &Contract, folder: &Folder, pods: &Pods) -> Value {
             "parallelism": contract.shards,
             "backoffLimitPerIndex": FAILURES,
             "podFailurePolicy": { "rules": [
-                // A pod that was preempted or evicted did not fail: its shard goes on elsewhere.
+                // A pod that was preempted or evicted did not fail: its shard continues on another node.
                 { "action": "Ignore", "onPodConditions": [{ "type": "DisruptionTarget", "status": "True" }] },
-                // A command line or a configuration that is wrong stays wrong.
+                // A wrong command line or configuration fails at every attempt.
                 { "action": "FailIndex",
                   "onExitCodes": { "containerName": "worker", "operator": "In", "values": [2, 3] } },
             ]},
@@ -150,7 +149,7 @@ pub fn job(contract: &Contract, folder: &Folder, pods: &Pods) -> Value {
     })
 }
 
-/// A name of objects: lower case letters, digits and hyphens, short enough for the names of pods.
+/// An object name: lower case letters, digits and hyphens, short enough for the names of pods.
 fn object_name(experiment: &str, folder: &Folder) -> String {
     const MOST: usize = 40;
     let number = folder.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -160,7 +159,7 @@ fn object_name(experiment: &str, folder: &Folder) -> String {
         .take(MOST)
         .collect();
     if name != experiment {
-        // What was changed or cut off still tells experiments apart.
+        // The digest distinguishes experiments whose names were changed or cut to the same text.
         let digest = aec_base::digest::Digest::of(experiment.as_bytes()).hex();
         name =
             format!("{}-{}", name.chars().take(MOST - 9).collect::<String>().trim_matches('-'), &digest[..8]);
@@ -168,7 +167,7 @@ fn object_name(experiment: &str, folder: &Folder) -> String {
     format!("{}-{number}", name.trim_matches('-'))
 }
 
-/// A value of a label: at most 63 letters, digits, hyphens, dots and underscores, a letter or digit at both ends.
+/// A label value: at most 63 letters, digits, hyphens, dots and underscores, with a letter or digit at both ends.
 fn label(contract: &Contract) -> String {
     let text: String = contract.experiment_id.as_str().chars().take(63).collect();
     text.trim_matches(|c: char| !c.is_ascii_alphanumeric()).to_owned()

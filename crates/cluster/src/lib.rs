@@ -1,8 +1,8 @@
 //! Experiments on many machines. A plan is frozen in a folder that all machines share, together with everything that
-//! workers need to know; each worker carries out one shard of it with the ordinary dispatcher. Slurm and Kubernetes
-//! only start workers. The document is `docs/scale-out.md`.
+//! workers need; each worker runs one shard of it with the ordinary dispatcher. Slurm and Kubernetes only start
+//! workers. See `docs/scale-out.md`.
 //!
-//! Nothing here knows how a trial runs, prints, or keeps a process of its own.
+//! This crate does not know how a trial runs; it neither prints nor keeps a process running.
 
 pub mod contract;
 pub mod environment;

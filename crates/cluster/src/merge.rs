@@ -1,5 +1,5 @@
-//! The last step: what killed workers had recorded is put in its place, the index is made, and every planned trial is
-//! looked for. Keys are removed when nothing is missing.
+//! The last step: moves records of killed workers to their places, builds the index, and looks for every planned
+//! trial. Removes the keys when no trial is missing.
 
 use std::collections::HashMap;
 use std::io;
@@ -20,13 +20,12 @@ use serde::{Deserialize, Serialize};
 use crate::FAMILY;
 use crate::contract::{Folder, read_json, write_json};
 
-/// Missing trials that are named; more are counted.
+/// How many missing trials the summary names; further ones are only counted.
 const NAMED: usize = 100;
 
-/// What the merge found.
+/// The result of a merge.
 #[derive(Debug, Serialize)]
 pub struct Summary {
-    /// Version of this format.
     pub schema_version: u32,
     pub experiment_id: Name,
     /// Whether every planned trial has a result.
@@ -35,35 +34,33 @@ pub struct Summary {
     pub all: AgentTally,
     /// The same, agent by agent.
     pub agents: Vec<AgentTally>,
-    /// Dollars of all attempts, as far as they are known.
+    /// Dollars of all attempts, as far as known.
     pub cost_usd: f64,
-    /// Records that killed workers had written and that were put in their places now.
+    /// Records that killed workers left behind and that this merge moved to their places.
     pub recovered: usize,
     /// Planned trials without a result.
     pub missing: usize,
-    /// The first of them.
+    /// The first of the missing trials.
     pub missing_trials: Vec<Name>,
-    /// Trials with more than one result. `--rerun` makes such, nothing else does.
+    /// Trials with more than one result. Only `--rerun` makes these.
     pub repeated: usize,
-    /// Head of the experiment's chains.
     pub head: Option<aec_base::digest::Digest>,
-    /// When it was made.
     pub merged_at: Timestamp,
 }
 
-/// What is known of a summary once it is written.
+/// The part of a written summary that status needs.
 #[derive(Debug, Deserialize)]
 pub struct Merged {
     /// Whether every planned trial has a result.
     pub complete: bool,
 }
 
-/// What the merge of a submission found, if it has ended.
+/// The result of a submission's merge, if it has ended.
 pub fn merged(folder: &Folder) -> Result<Option<Merged>, Problem> {
     read_json(&folder.summary())
 }
 
-/// Merges an experiment that nobody runs.
+/// Merges an experiment that no process is running.
 pub fn merge(ledger: &Ledger, jobs: &Path, experiment: &Name) -> Result<Summary, Vec<Problem>> {
     let directory = ledger.experiment(experiment);
     let _held = hold(&directory)?;
@@ -94,7 +91,7 @@ pub fn merge(ledger: &Ledger, jobs: &Path, experiment: &Name) -> Result<Summary,
     let mut cost_usd = 0.0;
     for row in rows {
         cost_usd += row.cost_usd.unwrap_or(0.0);
-        // An attempt that may be made again is followed by another one; that is no second result.
+        // The dispatcher repeats an attempt with such an outcome, so the next attempt is not a second result.
         let passing = matches!(row.outcome, Outcome::InfraFault | Outcome::VerifierFault);
         if row.outcome.is_settled() && !passing {
             *results.entry(row.trial_id.clone()).or_default() += 1;
@@ -136,7 +133,7 @@ pub fn merge(ledger: &Ledger, jobs: &Path, experiment: &Name) -> Result<Summary,
     })
 }
 
-/// Leaves the summary in the folder of a submission, and removes the keys if nobody needs them any more.
+/// Writes the summary into the folder of a submission, and removes the keys if no worker needs them any more.
 pub fn close(folder: &Folder, summary: &Summary) -> io::Result<()> {
     if summary.complete {
         match fs_err::remove_file(folder.environment()) {

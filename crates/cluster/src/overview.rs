@@ -1,4 +1,4 @@
-//! How the shards of an experiment stand: what records say, with what the cluster says where it answers.
+//! The state of an experiment's shards: from the records, plus the cluster's view if it answers.
 
 use aec_ledger::layout::ExperimentDirectory;
 use aec_run::plan::{Plan, PlannedTrial};
@@ -9,45 +9,38 @@ use crate::contract::{Contract, Engine, Folder, Jobs};
 use crate::queue::Entry;
 use crate::segment::Segment;
 
-/// How the shards of the latest submission stand.
+/// The state of the latest submission's shards.
 #[derive(Debug, Serialize)]
 pub struct Overview {
-    /// Who starts workers.
     pub engine: Engine,
-    /// The folder of the submission.
     pub folder: String,
-    /// The array of shards.
     pub array_job: Option<u64>,
     pub merge_job: Option<u64>,
-    /// What the cluster says about the job that merges.
+    /// The cluster's state of the job that merges.
     pub merge_state: Option<String>,
-    /// Whether the merge has ended, and then whether nothing was missing.
+    /// Absent until the merge has ended; then whether no trial was missing.
     pub merged: Option<bool>,
     pub shards: Vec<ShardStatus>,
 }
 
-/// How one shard stands.
+/// The state of one shard.
 #[derive(Debug, Default, Serialize)]
 pub struct ShardStatus {
-    /// Which, from 0.
+    /// The number of the shard, from 0.
     pub shard: usize,
-    /// Its trials.
     pub planned: usize,
-    /// Those that have a result.
     pub done: usize,
     /// Whether a worker holds it now.
     pub live: bool,
-    /// What the cluster says about it; absent when the cluster does not answer or has forgotten it.
+    /// The cluster's state of the shard; absent when the cluster does not answer or has forgotten it.
     pub state: Option<String>,
-    /// Why it waits or ended.
     pub reason: Option<String>,
-    /// Where it runs or ran.
     pub node: Option<String>,
     /// How often the cluster started it again.
     pub restarts: Option<u64>,
 }
 
-/// Puts an overview together. `held` says whether a shard is held by a worker.
+/// Assembles an overview. `held` says whether a worker holds a shard.
 pub fn overview(
     folder: &Folder,
     contract: &Contract,
@@ -93,14 +86,14 @@ pub fn overview(
     }
 }
 
-/// What all workers together say about themselves.
+/// The sum of what all workers report about themselves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sum {
     /// Trials that have a result.
     pub done: usize,
-    /// Attempts under way.
+    /// Running attempts.
     pub running: usize,
-    /// Millionths of a dollar.
+    /// In millionths of a dollar.
     pub spent: u64,
     /// Workers that have begun and not ended.
     pub workers: usize,
@@ -108,7 +101,7 @@ pub struct Sum {
     pub ended: usize,
 }
 
-/// Adds up what workers say about themselves. One that cannot be read is left out.
+/// Adds up what workers report about themselves. Unreadable reports are left out.
 pub fn sum(folder: &Folder, shards: usize) -> Sum {
     let mut sum = Sum::default();
     for segment in (0..shards).filter_map(|shard| Segment::read(folder, shard).ok().flatten()) {
@@ -121,7 +114,7 @@ pub fn sum(folder: &Folder, shards: usize) -> Sum {
     sum
 }
 
-/// The latest submission of an experiment with its contract, if there is one that can be read.
+/// The latest submission of an experiment with its contract, if it can be read.
 pub fn latest(directory: &ExperimentDirectory) -> Option<(Folder, Contract, Jobs)> {
     let folder = Folder::latest(directory).ok().flatten()?;
     let contract = folder.contract().ok()?;

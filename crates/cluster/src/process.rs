@@ -1,4 +1,4 @@
-//! Programs of a cluster, asked for a bounded time and a bounded answer: a controller that is down makes them wait.
+//! Runs a cluster's programs with a bound on time and output: they wait when the controller is down.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
@@ -7,17 +7,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Longer answers are refused. A hundred thousand jobs say less.
+/// Longer output is refused. A hundred thousand jobs need less.
 const LIMIT: u64 = 512 * 1024 * 1024;
 
-/// What a program said.
+/// The output of a program.
 #[derive(Debug)]
 pub struct Answer {
-    /// Whether it ended with 0.
+    /// Whether it exited with 0.
     pub success: bool,
-    /// Its answer.
     pub stdout: Vec<u8>,
-    /// What it said beside that, shortened.
+    /// Shortened to the first lines.
     pub stderr: String,
 }
 
@@ -30,7 +29,7 @@ pub fn find(name: &str, search_path: Option<&OsStr>) -> Option<PathBuf> {
     })
 }
 
-/// Runs a program to its end, for so long at most. Variables with these names are kept from it.
+/// Runs a program to its end within the given time. It does not inherit the variables with these names.
 pub fn ask(
     program: &Path,
     arguments: &[OsString],

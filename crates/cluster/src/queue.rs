@@ -1,5 +1,5 @@
-//! What `squeue --json` says, in the shapes of all versions since 22.05: numbers alone or as `{"set", "number"}`, states as
-//! a word or a list, tasks of an array one by one or as a range. Keys that nobody needs are skipped.
+//! Reads `squeue --json` in the shapes of all versions since 22.05: numbers alone or as `{"set", "number"}`, states
+//! as a word or a list, tasks of an array one by one or as a range. Unused keys are skipped.
 
 use aec_base::problem::Problem;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use crate::FAMILY;
 /// One job or one task of an array.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Entry {
-    /// The job, or the array that it is a task of.
+    /// The id of the job, or of the array to which the task belongs.
     pub job: u64,
     /// Its index in the array.
     pub index: Option<usize>,
@@ -25,7 +25,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Whether it will do nothing any more.
+    /// Whether Slurm will not run it any more.
     pub fn is_over(&self) -> bool {
         const OVER: [&str; 11] = [
             "BOOT_FAIL",
@@ -71,7 +71,7 @@ struct RawJob {
     restart_cnt: Value,
 }
 
-/// The entries of some jobs, sorted by job and index. `most` bounds the indices of arrays.
+/// The entries of the given jobs, sorted by job and index. `most` bounds the indices of arrays.
 pub fn parse(bytes: &[u8], jobs: &[u64], most: usize) -> Result<Vec<Entry>, Problem> {
     let unreadable = |why: String| {
         Problem::error("the answer of squeue cannot be read")
@@ -79,9 +79,9 @@ pub fn parse(bytes: &[u8], jobs: &[u64], most: usize) -> Result<Vec<Entry>, Prob
             .why(why)
             .fix("look with `squeue`; what is recorded is shown all the same")
     };
-    // Serde takes a list for a struct.
+    // Serde would also accept a list as a struct.
     if bytes.trim_ascii_start().first() != Some(&b'{') {
-        return Err(unreadable("it is no JSON object".to_owned()));
+        return Err(unreadable("it is not a JSON object".to_owned()));
     }
     let answer: Answer = serde_json::from_slice(bytes).map_err(|error| unreadable(error.to_string()))?;
     let found = answer.jobs.as_deref().unwrap_or_default();
@@ -100,14 +100,14 @@ pub fn parse(bytes: &[u8], jobs: &[u64], most: usize) -> Result<Vec<Entry>, Prob
     for raw in found {
         entries.extend(raw.entries(jobs, most));
     }
-    // A task that was taken out of its range has an entry of its own, which comes last.
+    // A task that Slurm took out of its range also has its own entry, which is preferred.
     entries.sort_by_key(|(entry, own)| (entry.job, entry.index, !own));
     entries.dedup_by(|later, first| (later.0.job, later.0.index) == (first.0.job, first.0.index));
     Ok(entries.into_iter().map(|(entry, _)| entry).collect())
 }
 
 impl RawJob {
-    /// The entries of a job, and whether each has a job of its own.
+    /// The entries of a job, and whether each has its own job id.
     fn entries(&self, jobs: &[u64], most: usize) -> Vec<(Entry, bool)> {
         let own = number(&self.job_id);
         let array = number(&self.array_job_id).filter(|id| *id != 0);
@@ -134,7 +134,7 @@ impl RawJob {
     }
 }
 
-/// A number alone, or one that says whether it is set.
+/// A number alone, or an object that says whether it is set.
 fn number(value: &Value) -> Option<u64> {
     match value {
         Value::Number(number) => number.as_u64(),
@@ -152,7 +152,7 @@ fn text(value: &Value) -> Option<String> {
     Some(aec_base::text::printable(text).chars().take(200).collect())
 }
 
-/// A word, or the first of a list.
+/// A state as a word, or the first of a list.
 fn state(value: &Value) -> String {
     let word = match value {
         Value::Array(words) => words.first().and_then(text),
@@ -161,7 +161,7 @@ fn state(value: &Value) -> String {
     word.map_or_else(|| "UNKNOWN".to_owned(), |word| word.to_ascii_uppercase())
 }
 
-/// The indices of a range such as `0,3-5,8-12:2%4`, below a bound.
+/// The indices below a bound in a range such as `0,3-5,8-12:2%4`.
 fn indices(range: &str, most: usize) -> Vec<usize> {
     let range = range.split('%').next().unwrap_or_default();
     let mut found = Vec::new();
@@ -250,7 +250,7 @@ mod tests {
         let error = json!({"jobs": [], "errors": [{"error": "no \u{1b}[31mcontroller", "error_number": 1}]});
         let problem = parse(error.to_string().as_bytes(), &[1], 8).unwrap_err();
         assert!(problem.why.is_some_and(|why| why.contains("controller") && !why.contains('\u{1b}')));
-        // Ranges are bounded whatever they say.
+        // Ranges are bounded whatever the queue reports.
         let huge = json!({"jobs": [{"job_id": 1, "array_job_id": 1, "array_task_string": "0-18446744073709551615",
             "job_state": "PENDING"}]});
         assert_eq!(check(&huge, &[1]).len(), 8);

@@ -1,8 +1,8 @@
-//! What Slurm is given: an array with one task for each shard, and a job that merges when all of them have ended.
+//! The Slurm scripts: an array with one task for each shard, and a job that merges when all of them have ended.
 //!
-//! Slurm starts one worker for each shard, never one task for each trial. A worker is `exec`ed, so that the signals of
-//! the batch script are its own. It has exactly the variables that the script names: what a login shell on a node says
-//! must not decide what an experiment finds.
+//! Slurm starts one worker for each shard, never one task for each trial. The script `exec`s the worker, so that the
+//! worker receives the script's signals. The worker has exactly the variables that the script names: a login shell on
+//! a node must not influence the experiment.
 
 use std::fmt::Write as _;
 
@@ -12,38 +12,36 @@ use crate::FAMILY;
 use crate::contract::{Contract, Folder};
 use crate::shell::{directive, log_directory, word};
 
-/// Seconds before the time limit at which workers are asked to stop.
+/// How many seconds before the time limit Slurm asks workers to stop.
 pub const WARNING_SECONDS: u32 = 60;
 
-/// What the array asks of the cluster. What is absent is the site's default.
+/// What the array requests from the cluster. The site's default applies to what is absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resources {
     pub partition: Option<String>,
     /// Time limit of each worker, in Slurm's notation.
     pub time: Option<String>,
     pub account: Option<String>,
-    /// Quality of service.
     pub qos: Option<String>,
-    /// Processors of each worker.
     pub cpus: Option<u32>,
     /// Memory of each worker, such as `4G`.
     pub memory: Option<String>,
-    /// Further options of `sbatch`, as written.
+    /// Further options of `sbatch`, passed on unchanged.
     pub options: Vec<String>,
 }
 
-/// What the shell that submits knows and the worker needs. None of it is a secret.
+/// What the submitting shell knows and the worker needs. None of it is a secret.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Surroundings {
-    /// `PATH`, on which verifiers' Python is found.
+    /// `PATH`, on which workers find the verifiers' Python.
     pub search_path: String,
-    /// `HOME`, below which the user's settings lie.
+    /// `HOME`, which contains the user's settings.
     pub home: Option<String>,
     /// `XDG_CONFIG_HOME`.
     pub config_home: Option<String>,
 }
 
-/// Options that belong to the contract.
+/// Options that the contract sets and the user cannot.
 const OWN: [&str; 14] = [
     "--array",
     "-a",
@@ -62,7 +60,7 @@ const OWN: [&str; 14] = [
 ];
 
 impl Resources {
-    /// Refuses what cannot stand in a script, and what would break the contract.
+    /// Refuses values that a script cannot hold, and options that would break the contract.
     pub fn check(&self) -> Result<(), Problem> {
         let values = [
             ("--partition", &self.partition),
@@ -75,7 +73,7 @@ impl Resources {
             if let Some(value) = value
                 && (value.is_empty() || value.chars().any(char::is_control))
             {
-                let what = format!("`{flag}` has a value that cannot stand in a batch script");
+                let what = format!("`{flag}` has a value that a batch script cannot contain");
                 return Err(Problem::error(what).id(FAMILY.number(21)).fix("write it in one line"));
             }
         }
@@ -83,7 +81,7 @@ impl Resources {
             let shown = aec_base::text::printable(option);
             let name = option.split('=').next().unwrap_or_default();
             if !option.starts_with('-') || option.chars().any(char::is_control) {
-                let what = format!("`{shown}` is no option of sbatch");
+                let what = format!("`{shown}` is not an option of sbatch");
                 return Err(Problem::error(what)
                     .id(FAMILY.number(21))
                     .fix("write, say, --sbatch=--gres=gpu:1"));
@@ -145,7 +143,6 @@ impl Resources {
     }
 }
 
-/// The array of shards.
 pub fn shards(contract: &Contract, folder: &Folder, resources: &Resources, around: &Surroundings) -> String {
     let last = contract.shards.saturating_sub(1);
     let mut lines = vec![
@@ -171,7 +168,7 @@ pub fn shards(contract: &Contract, folder: &Folder, resources: &Resources, aroun
     script(contract, folder, around, &lines, &log, &greeting, &words)
 }
 
-/// The job that merges. Which array it waits for is said when it is submitted.
+/// The job that merges. The submission says which array it waits for.
 pub fn merge(contract: &Contract, folder: &Folder, resources: &Resources, around: &Surroundings) -> String {
     let mut lines = vec![
         format!("--job-name=aec-{}-merge", contract.experiment_id),
@@ -189,7 +186,7 @@ pub fn merge(contract: &Contract, folder: &Folder, resources: &Resources, around
     script(contract, folder, around, &lines, &log, "echo merge", &words)
 }
 
-/// What every worker is told, whoever starts it; the shard comes after it.
+/// The arguments of every worker, whatever starts it; the shard follows them.
 pub fn worker_arguments(contract: &Contract, folder: &Folder) -> Vec<String> {
     let text = |path: &std::path::Path| path.to_string_lossy().into_owned();
     let mut arguments = vec!["--plan".to_owned(), text(&folder.plan())];
@@ -200,7 +197,7 @@ pub fn worker_arguments(contract: &Contract, folder: &Folder) -> Vec<String> {
     arguments
 }
 
-/// The name of a log as Slurm writes it, and as a shell does.
+/// The name of a log in Slurm's notation and in the shell's.
 struct Log {
     name: &'static str,
     variable: &'static str,
@@ -222,7 +219,7 @@ fn script(
     for directive in directives {
         line(&format!("#SBATCH {directive}"));
     }
-    // A path that Slurm's patterns cannot spell is written to by the script itself.
+    // The script itself redirects to a path that Slurm's patterns cannot express.
     let spelled = log_directory(&logs).and_then(|logs| directive(&format!("{logs}/{}.log", log.name)));
     match &spelled {
         Some(output) => line(&format!("#SBATCH --output={output}")),
@@ -236,7 +233,7 @@ fn script(
     line(greeting);
     line("if [ ! -r \"$folder/contract.json\" ] || [ ! -x \"$program\" ]; then");
     line(
-        "  echo \"$(hostname): the run's folder or the program is not on this node; both must lie on a shared file system\" >&2",
+        "  echo \"$(hostname): the run's folder or the program is not on this node; both must be on a shared file system\" >&2",
     );
     line("  exit 4");
     line("fi");

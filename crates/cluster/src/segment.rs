@@ -1,5 +1,5 @@
-//! How far a shard is, as its worker says it about once a second: what a progress line adds up. Records are the truth;
-//! this is only cheaper to read.
+//! The progress of a shard, which its worker writes about once a second and a progress line adds up. It is only
+//! cheaper to read than the records, which are authoritative.
 
 use std::io;
 
@@ -10,26 +10,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::contract::{Folder, read_json, write_json};
 
-/// What a worker says about its shard.
+/// What a worker reports about its shard.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Segment {
-    /// Which shard, from 0.
+    /// The number of the shard, from 0.
     pub shard: usize,
-    /// Its trials.
     pub planned: usize,
-    /// Those of them that have a result.
     pub done: usize,
-    /// Attempts under way.
+    /// Running attempts.
     pub running: usize,
-    /// Millionths of a dollar that this worker spent.
+    /// What this worker spent, in millionths of a dollar.
     pub spent: u64,
-    /// Tokens that it took.
     pub tokens: u64,
     /// Whether the worker has ended.
     pub ended: bool,
-    /// Process of the worker.
     pub pid: u32,
-    /// When this was said.
     pub at: Option<Timestamp>,
 }
 
@@ -39,7 +34,7 @@ impl Segment {
         Self { shard, pid: std::process::id(), ..Self::default() }
     }
 
-    /// Takes in what happened; whether it is worth saying.
+    /// Applies an event; returns whether the segment is worth writing.
     pub fn on(&mut self, event: &RunEvent) -> bool {
         match event {
             RunEvent::Started(started) => {
@@ -71,13 +66,12 @@ impl Segment {
         self.ended = true;
     }
 
-    /// Writes it into the folder.
     pub fn write(&mut self, folder: &Folder) -> io::Result<()> {
         self.at = Some(Timestamp::now_in_milliseconds());
         write_json(&folder.segment(self.shard), self)
     }
 
-    /// What a shard says, if its worker ever began.
+    /// The segment of a shard, if its worker ever began.
     pub fn read(folder: &Folder, shard: usize) -> Result<Option<Self>, Problem> {
         read_json(&folder.segment(shard))
     }

@@ -9,7 +9,7 @@ pub fn word(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// A value on an `#SBATCH` line. A line break has no spelling there.
+/// A value on an `#SBATCH` line, which cannot express a line break.
 pub fn directive(value: &str) -> Option<String> {
     if value.chars().any(char::is_control) {
         return None;
@@ -17,8 +17,8 @@ pub fn directive(value: &str) -> Option<String> {
     Some(format!("\"{}\"", value.replace('\\', r"\\").replace('"', "\\\"")))
 }
 
-/// A directory as the beginning of a file name in which Slurm fills in `%a`. A backslash would switch filling in off, so
-/// such a directory has no spelling.
+/// A directory as the beginning of a file name in which Slurm fills in `%a`. `None` if it contains a backslash, which
+/// would switch that off.
 pub fn log_directory(path: &str) -> Option<String> {
     if path.contains('\\') || path.chars().any(char::is_control) {
         return None;
@@ -26,7 +26,7 @@ pub fn log_directory(path: &str) -> Option<String> {
     Some(path.replace('%', "%%"))
 }
 
-/// An argument in a Kubernetes manifest, in which `$(NAME)` would be filled in.
+/// An argument in a Kubernetes manifest, escaped because Kubernetes expands `$(NAME)`.
 pub fn kubernetes_argument(text: &str) -> String {
     text.replace("$(", "$$(")
 }

@@ -1,4 +1,4 @@
-//! The programs of Slurm: submitting, looking, cancelling. Each failure is a problem that says what to do.
+//! Slurm's programs: submit, query, cancel. Each failure is a problem that says what to do.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -15,7 +15,7 @@ use crate::queue::{self, Entry};
 /// How long `sbatch` may take: a busy controller answers late.
 const SUBMITTING: Duration = Duration::from_mins(1);
 
-/// How long a question may take.
+/// How long a query may take.
 const ASKING: Duration = Duration::from_secs(20);
 
 /// Slurm on this machine.
@@ -25,13 +25,13 @@ pub struct Slurm {
     squeue: PathBuf,
     scancel: PathBuf,
     scontrol: PathBuf,
-    /// Variables that its programs are not given.
+    /// Variables that Slurm's programs do not inherit.
     secrets: Vec<String>,
 }
 
 impl Slurm {
-    /// Finds its programs. They are not given the variables with these names: jobs are submitted with `--export=NONE`, and a
-    /// key does not even come near.
+    /// Finds Slurm's programs. They do not inherit the variables with these names: jobs are submitted with
+    /// `--export=NONE`, so keys never reach Slurm.
     pub fn find(search_path: Option<&OsStr>, secrets: Vec<String>) -> Result<Self, Problem> {
         let found = |name: &str| {
             process::find(name, search_path).ok_or_else(|| {
@@ -60,7 +60,7 @@ impl Slurm {
         process::ask(program, arguments, directory, &self.secrets, patience)
     }
 
-    /// The version, as Slurm says it.
+    /// The version that Slurm reports.
     pub fn version(&self) -> Result<String, Problem> {
         let answer = self.ask(&self.squeue, &["--version".into()], None, ASKING);
         let said = answer.map_err(|error| unreachable(&error.to_string()))?;
@@ -72,7 +72,7 @@ impl Slurm {
         }
     }
 
-    /// Whether the controller answers: how many shards an array may have.
+    /// How many shards an array may have. Fails if the controller does not answer.
     pub fn most_shards(&self) -> Result<Option<usize>, Problem> {
         let arguments = ["show", "config"].map(OsString::from);
         let said = self
@@ -86,7 +86,7 @@ impl Slurm {
             let (name, value) = line.split_once('=')?;
             (name.trim() == "MaxArraySize").then(|| value.trim().parse::<usize>().ok()).flatten()
         });
-        // The highest index is one less than the size, and indices begin with 0.
+        // The highest index is one less than this size, and indices begin with 0.
         Ok(size)
     }
 
@@ -108,7 +108,7 @@ impl Slurm {
         }
     }
 
-    /// Submits a script; the id of the job.
+    /// Submits a script and returns the id of the job.
     pub fn submit(&self, script: &Path, options: &[String]) -> Result<u64, Problem> {
         let mut arguments: Vec<OsString> = vec!["--parsable".into()];
         arguments.extend(options.iter().map(OsString::from));
@@ -126,12 +126,12 @@ impl Slurm {
             return Err(refused(said.stderr));
         }
         let text = String::from_utf8_lossy(&said.stdout);
-        // `ID` or `ID;CLUSTER`, perhaps after lines of a site's own.
+        // `ID` or `ID;CLUSTER`, perhaps after lines that the site adds.
         let id = text.lines().rev().find_map(|line| line.trim().split(';').next()?.parse().ok());
         id.ok_or_else(|| refused(format!("it answered `{}`", text::printable(text.trim()))))
     }
 
-    /// What the queue says about some jobs. Jobs that ended a while ago are forgotten by Slurm.
+    /// The queue's entries of the given jobs. Slurm forgets jobs that ended a while ago.
     pub fn queue(&self, jobs: &[u64], shards: usize) -> Result<Vec<Entry>, Problem> {
         if jobs.is_empty() {
             return Ok(Vec::new());
@@ -159,7 +159,7 @@ impl Slurm {
         };
         let said =
             self.ask(&self.scancel, &arguments, None, ASKING).map_err(|error| problem(&error.to_string()))?;
-        // A job that is over cannot be cancelled, and need not be.
+        // A finished job cannot be cancelled, and need not be.
         if said.success || said.stderr.contains("Invalid job id") {
             Ok(())
         } else {
@@ -168,12 +168,11 @@ impl Slurm {
     }
 }
 
-/// Which tasks of a job are cancelled.
+/// Which tasks of a job to cancel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Which {
-    /// All of them.
     All,
-    /// Those that have not begun.
+    /// Only those that have not begun.
     Waiting,
 }
 

@@ -1,5 +1,4 @@
-//! What people say about records: appended to a file beside the ledger, never changed. The records themselves stay as
-//! they are.
+//! Reviewers' annotations of records: appended to a file beside the ledger, never changed. The records do not change.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -20,10 +19,9 @@ use crate::FAMILY;
 use crate::layout::stem;
 use crate::read::RecordFile;
 
-/// The version of the format.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// Most bytes of annotations of one record.
+/// In bytes, for the annotations of one record.
 const LIMIT: u64 = 16 * 1024 * 1024;
 
 /// What a reviewer says about a record.
@@ -31,31 +29,31 @@ const LIMIT: u64 = 16 * 1024 * 1024;
 pub struct Annotation {
     /// Version of this format.
     pub schema_version: u32,
-    /// Who says it.
+    /// The reviewer.
     pub reviewer_id: Option<String>,
     /// The reviewer's discipline.
     pub reviewer_discipline: Option<String>,
-    /// When.
+    /// When the reviewer wrote it.
     pub timestamp: Timestamp,
-    /// What the reviewer thinks of the answer.
+    /// The reviewer's judgment of the answer.
     pub judgment: Judgment,
-    /// Kinds of mistakes, in words of the reviewers.
+    /// Kinds of mistakes, in the reviewer's words.
     pub categories: Vec<String>,
-    /// What else there is to say.
+    /// Further remarks.
     pub notes: Option<String>,
-    /// Digest of the record that was looked at.
+    /// Digest of the annotated record.
     pub record: Digest,
 }
 
-/// What a reviewer thinks of an answer.
+/// A reviewer's judgment of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Judgment {
-    /// It is right.
+    /// The answer is right.
     Pass,
-    /// It is wrong.
+    /// The answer is wrong.
     Fail,
-    /// Somebody else should say.
+    /// Another reviewer should decide.
     Defer,
 }
 
@@ -66,7 +64,6 @@ pub struct Annotations {
 }
 
 impl Judgment {
-    /// The name as written in annotations.
     pub fn name(self) -> &'static str {
         match self {
             Self::Pass => "pass",
@@ -77,12 +74,12 @@ impl Judgment {
 }
 
 impl Annotations {
-    /// The annotations below a project's directory of feedback.
+    /// The annotations in a project's feedback directory.
     pub fn new(feedback: &Path) -> Self {
         Self { root: feedback.join("annotations") }
     }
 
-    /// Where the annotations of a record lie.
+    /// The file with the annotations of a record.
     pub fn path(&self, file: &RecordFile) -> PathBuf {
         self.root.join(file.experiment.as_str()).join(format!("{}.jsonl", stem(&file.trial, file.attempt)))
     }
@@ -106,7 +103,7 @@ impl Annotations {
         lines.sync()
     }
 
-    /// The annotations of a record, oldest first, and what is wrong with lines that are none.
+    /// The annotations of a record, oldest first, and a problem for each invalid line.
     pub fn read(&self, file: &RecordFile) -> (Vec<Annotation>, Vec<Problem>) {
         let path = self.path(file);
         let bytes = match read_bytes(&path) {

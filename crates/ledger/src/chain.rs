@@ -1,8 +1,8 @@
-//! What says that no record was changed, removed, reordered or slipped in: every session of a run writes one line for
-//! each record, and each line holds the digest of the one before it.
+//! Evidence that no record was changed, removed, reordered or inserted: every session of a run writes one line for
+//! each record, and each line holds the digest of the previous one.
 //!
-//! A chain proves nothing to somebody who can rewrite all of it, so its head is printed when a run ends and can be kept
-//! elsewhere: `ledger verify --head`.
+//! A chain proves nothing to someone who can rewrite all of it, so a run prints its head at the end and the user can
+//! keep it elsewhere: `ledger verify --head`.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::FAMILY;
 use crate::layout::ExperimentDirectory;
 
-/// A chain of a million records is this long.
+/// The length of a chain of a million records, in bytes.
 pub(crate) const CHAIN_LIMIT: u64 = 512 * 1024 * 1024;
 
 /// One line of a chain.
@@ -28,9 +28,9 @@ pub struct Link {
     pub attempt: u32,
     /// Digest of the record's file.
     pub record: Digest,
-    /// The link before this one; at the beginning the digest of the plan.
+    /// The previous link; for the first link the digest of the plan.
     pub previous: Digest,
-    /// Digest of everything above.
+    /// Digest of the other fields.
     pub link: Digest,
 }
 
@@ -41,7 +41,7 @@ impl Link {
         Self { sequence, trial_id: trial_id.clone(), attempt, record, previous, link }
     }
 
-    /// Whether the link is what its parts make it.
+    /// Whether `link` is the digest of the other fields.
     pub fn is_sound(&self) -> bool {
         seal(self.previous, self.sequence, &self.trial_id, self.attempt, self.record) == self.link
     }
@@ -60,23 +60,21 @@ fn seal(previous: Digest, sequence: u64, trial_id: &Name, attempt: u32, record: 
 /// The chain of one session.
 #[derive(Clone, Debug)]
 pub struct Chain {
-    /// Its file.
     pub path: PathBuf,
-    /// Its links, as far as they can be read.
+    /// The links that can be read.
     pub links: Vec<Link>,
-    /// Length of the file up to the last whole line, which is where a torn end begins.
+    /// Length of the file up to its last whole line, where a torn end begins.
     pub sound_bytes: u64,
-    /// What is wrong with it.
     pub problems: Vec<Problem>,
 }
 
 impl Chain {
-    /// Reads a chain. A torn last line, as a crash leaves it, is a warning; everything else is an error.
+    /// Reads a chain. A torn last line, which a crash leaves, is a warning; everything else is an error.
     pub fn read(path: &Path) -> Result<Self, ReadError> {
         Ok(Self::parse(path, &read_text(path, CHAIN_LIMIT, Links::Refuse)?))
     }
 
-    /// The same for a text that has been read; `path` is where problems are said to be.
+    /// Parses a text that was read before; `path` is the place of its problems.
     pub fn parse(path: &Path, text: &str) -> Self {
         let mut chain =
             Self { path: path.to_path_buf(), links: Vec::new(), sound_bytes: 0, problems: Vec::new() };
@@ -99,13 +97,13 @@ impl Chain {
         chain
     }
 
-    /// The last link, or nothing of an empty chain.
+    /// The last link; `None` for an empty chain.
     pub fn head(&self) -> Option<Digest> {
         self.links.last().map(|link| link.link)
     }
 
     fn check(&mut self, index: usize, link: &Link) {
-        // Compared with the link before, so that one missing line is one problem.
+        // Each link is compared with the previous one, so that one missing line is one problem.
         let follows = match self.links.last() {
             Some(last) => last.link == link.previous && last.sequence.checked_add(1) == Some(link.sequence),
             None => link.sequence == 1,
@@ -114,7 +112,7 @@ impl Chain {
             let what = format!("link {} of a chain does not follow from the one before it", index + 1);
             let problem = Problem::error(what)
                 .id(FAMILY.number(12))
-                .why("somebody changed, removed or reordered what this run recorded")
+                .why("the records of this run were changed, removed or reordered")
                 .fix("compare with a copy of the ledger");
             self.problems.push(problem.in_file(&self.path));
         }
@@ -126,7 +124,7 @@ impl ExperimentDirectory {
         self.run().join(format!("chain-{session}.jsonl"))
     }
 
-    /// The chains of all sessions, in the order of their names, which is the order of their beginnings.
+    /// The chains of all sessions, sorted by name and therefore by start.
     pub fn chains(&self) -> std::io::Result<Vec<PathBuf>> {
         files_named(&self.run(), "chain-", ".jsonl")
     }
@@ -145,7 +143,7 @@ impl ExperimentDirectory {
     }
 }
 
-/// Files of a directory with a prefix and a suffix, sorted by name. No directory has no files.
+/// Files of a directory with a prefix and a suffix, sorted by name; none if the directory does not exist.
 pub(crate) fn files_named(directory: &Path, prefix: &str, suffix: &str) -> std::io::Result<Vec<PathBuf>> {
     let entries = match fs_err::read_dir(directory) {
         Ok(entries) => entries,
@@ -198,7 +196,7 @@ mod tests {
         assert_eq!(ids(whole.replace("\"t1\"", "\"t9\"")), ["L012"]);
         assert_eq!(ids(format!("{}\nnonsense\n{}\n", lines[0], lines[1])), ["L011"]);
         assert_eq!(ids(whole[..whole.len() - 5].to_owned()), ["L010"]);
-        // Cutting whole lines off the end leaves a sound chain: that is what an outside head is for.
+        // Whole lines removed from the end leave a sound chain: only a head kept elsewhere reveals it.
         assert_eq!(ids(format!("{}\n", lines[0])), [""; 0]);
     }
 }

@@ -1,4 +1,4 @@
-//! Records that no trial made, for tests and benchmarks.
+//! Made-up records for tests and benchmarks.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ use crate::record::{
 ///
 /// # Panics
 ///
-/// When a name is not one.
+/// When a name is invalid.
 pub fn record(experiment: &str, trial: &str, attempt: u32) -> TrialRecord {
     let seconds = 1_775_952_000 + u64::from(attempt);
     TrialRecord {
@@ -101,11 +101,11 @@ pub fn record(experiment: &str, trial: &str, attempt: u32) -> TrialRecord {
     }
 }
 
-/// A scored record of the experiment `exp` with these files, whose contents are kept.
+/// A scored record of the experiment `exp` with these files, whose contents are stored.
 ///
 /// # Panics
 ///
-/// When they cannot be kept.
+/// When they cannot be stored.
 pub fn record_with(
     contents: &ContentStore,
     trial: &str,
@@ -119,7 +119,7 @@ pub fn record_with(
     TrialRecord { artefacts: files.iter().map(artefact).collect(), ..record("exp", trial, attempt) }
 }
 
-/// The same attempt with another outcome, which has a fault and no reward.
+/// The same attempt with another outcome, with a fault and without a reward.
 pub fn with_outcome(mut record: TrialRecord, outcome: Outcome) -> TrialRecord {
     record.outcome = outcome;
     record.evaluation = None;

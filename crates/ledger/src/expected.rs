@@ -1,24 +1,23 @@
-//! What a plan says of the records that there should be, for readers that know records and nothing of plans.
+//! The records that a plan expects, for readers that know records but not plans.
 
 use aec_base::digest::Digest;
 
-/// Records that there should be: one for each task, agent and repetition.
+/// The expected records: one for each task, agent and repetition.
 #[derive(Clone, Debug)]
 pub struct Expected<'a> {
     pub experiment_id: &'a str,
-    /// Tasks: their ids and the digests of their files.
+    /// Ids of the tasks and digests of their files.
     pub tasks: Vec<(&'a str, Digest)>,
     pub agents: Vec<ExpectedAgent<'a>>,
-    /// How often each agent does each task.
     pub repetitions: usize,
 }
 
-/// An agent, as its records name it.
+/// An agent, with the names used in its records.
 #[derive(Clone, Copy, Debug)]
 pub struct ExpectedAgent<'a> {
     pub name: &'a str,
     pub harness: &'static str,
     pub model: Option<&'a str>,
-    /// Digest of everything about it.
+    /// Digest of harness, model, parameters and prompt.
     pub digest: Digest,
 }

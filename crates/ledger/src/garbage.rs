@@ -1,4 +1,4 @@
-//! Contents that no record refers to: what attempts left whose records were never made.
+//! Removes contents that no record refers to: leftovers of attempts that were never recorded.
 
 use std::collections::HashSet;
 use std::io;
@@ -10,18 +10,16 @@ use serde::Serialize;
 use crate::layout::{Ledger, parse_record_name};
 use crate::record::TrialRecord;
 
-/// What was removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Swept {
-    /// Contents that some record refers to.
+    /// Contents that a record refers to.
     pub kept: usize,
-    /// Contents that were removed.
     pub removed: usize,
     pub bytes: u64,
 }
 
-/// Removes contents that no record refers to. Nobody may write to the ledger meanwhile. A record that cannot be read
-/// stops it: what it refers to is unknown.
+/// Removes contents that no record refers to. No process may write to the ledger meanwhile. An unreadable record
+/// stops it, because the contents that the record needs are unknown.
 pub fn sweep(ledger: &Ledger, dry_run: bool) -> io::Result<Swept> {
     let wanted = referred(ledger)?;
     let mut swept = Swept::default();

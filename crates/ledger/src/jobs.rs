@@ -1,7 +1,7 @@
-//! Files of an attempt as people look at them: `JOBS/EXPERIMENT/STEM/…`, made from the contents that its record names.
+//! The files of an attempt for people: `JOBS/EXPERIMENT/STEM/…`, made from the contents that its record names.
 //!
-//! They are a view. The ledger keeps the contents, so a directory that is lost can be made again. Files are hard links
-//! to the contents where that is possible: they take no room, and only root can write to them; `ledger verify` notices.
+//! They are only a view: the ledger keeps the contents, so a lost directory can be made again. Files are hard links
+//! to the contents where possible: they take no space, and only root can write to them; `ledger verify` notices that.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -17,19 +17,19 @@ use aec_base::staging::{Staging, rename_new};
 use crate::layout::stem;
 use crate::record::{Artefact, TrialRecord};
 
-/// Where attempts lie while they are made, below the experiment's directory of `jobs`.
+/// The directory of running attempts, below the experiment's directory of `jobs`.
 pub const LIVE: &str = "_live";
 
-/// Writes every file of an attempt to `jobs/STEM`, where `jobs` is the experiment's directory, and gives that directory.
-/// It appears whole; one that is there already stays as it is.
+/// Writes every file of an attempt to `jobs/STEM`, where `jobs` is the experiment's directory, and returns the new
+/// directory. It appears atomically; an existing one is left unchanged.
 ///
-/// A path that leads out, a content that is missing and one of another length than the record says are errors, and
-/// nothing appears.
+/// A path that leads outside and a content that is missing or has another length than recorded are errors; then no
+/// directory appears.
 pub fn materialise(contents: &ContentStore, record: &TrialRecord, jobs: &Path) -> io::Result<PathBuf> {
     materialise_through(contents, record, jobs, &Staging::begin(&jobs.join(LIVE))?)
 }
 
-/// The same for many attempts, which share a staging directory.
+/// Like [`materialise`], with a staging directory shared by many attempts.
 pub(crate) fn materialise_through(
     contents: &ContentStore,
     record: &TrialRecord,
@@ -46,12 +46,12 @@ pub(crate) fn materialise_through(
     lay_out(contents, record, &made, &place)
 }
 
-/// The same for an attempt that has just run: the directory in which it ran becomes the one that people look at.
+/// Like [`materialise`], for an attempt that just ran: turns its live directory into the final one.
 pub(crate) fn settle_live(contents: &ContentStore, record: &TrialRecord, jobs: &Path) -> io::Result<PathBuf> {
     let stem = stem(&record.trial_id, record.attempt);
     let live = jobs.join(LIVE).join(&stem);
     for entry in fs_err::read_dir(&live)? {
-        // What it wrote while it ran is among its artefacts.
+        // The record's artefacts include what the attempt wrote while it ran.
         fs_err::remove_file(entry?.path())?;
     }
     lay_out(contents, record, &live, &jobs.join(&stem))
@@ -64,7 +64,7 @@ fn lay_out(contents: &ContentStore, record: &TrialRecord, made: &Path, place: &P
     }
     let place = place.to_path_buf();
     match rename_new(made, &place) {
-        // Somebody else made the same.
+        // Another process made the same directory.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(place),
         renamed => renamed.map(|()| place),
     }
@@ -102,11 +102,11 @@ fn write(
     }
     match std::fs::hard_link(&content, &place) {
         Ok(()) => Ok(()),
-        // Two files of one path would be a record that contradicts itself.
+        // A record with two files of the same path contradicts itself.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             Err(invalid("it is there twice".into()))
         }
-        // Another file system, or one without links, or one that has enough of them.
+        // Another file system, one without hard links, or the limit of links is reached.
         Err(_) => {
             let (from, _) = open_regular(&content, artefact.size, Links::Refuse)
                 .map_err(|error| unusable(error.io_kind(), &error))?;
@@ -122,7 +122,7 @@ fn copy(from: File, artefact: &Artefact, place: &Path) -> io::Result<()> {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "its content has changed"));
     }
     file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o444))?;
-    // A directory that exists is never made again, so it must not turn out empty after a crash.
+    // An existing directory is never made again, so its files must survive a crash.
     file.sync_all()
 }
 

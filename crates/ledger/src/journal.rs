@@ -1,8 +1,8 @@
-//! What makes a record durable before its files are: an append-only log for each session.
+//! An append-only log for each session, which makes a record durable before its files are.
 //!
-//! An entry holds a record, its link in the chain and the contents that it brings along, as far as they are small; larger
-//! ones are on disk before the entry is. When an entry is on disk the attempt is recorded, whatever happens next: the
-//! files of the layout are made from it, now or after a crash. A journal whose session lives is locked.
+//! An entry holds a record, its link in the chain and its small contents; larger ones are on disk before the entry
+//! is. Once an entry is on disk, the attempt is recorded: its files are made from the entry, now or after a crash. A
+//! running session holds a lock on its journal.
 
 use std::fs::File;
 use std::io::{self, Read, Seek as _, SeekFrom, Write as _};
@@ -22,25 +22,23 @@ use crate::record::TrialRecord;
 
 const HEADER: &[u8] = b"aec-bench journal 1\n";
 
-/// Larger contents are written to disk by themselves.
+/// Bytes; larger contents are written to disk separately.
 pub(crate) const SMALL: u64 = 64 * 1024;
 
-/// An entry that says it is longer is none.
+/// Bytes; a longer entry is invalid.
 const LARGEST_ENTRY: u64 = 256 * 1024 * 1024;
 
-/// One recorded attempt, as a journal has it.
+/// A recorded attempt in a journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     /// The bytes of the record's file.
     pub(crate) record: Vec<u8>,
-    /// Its line of the chain.
     pub(crate) link: Link,
-    /// Small contents.
     pub(crate) contents: Vec<(Digest, Vec<u8>)>,
 }
 
 impl Entry {
-    /// Length, digest, then the parts, each with its length.
+    /// Writes length and digest, then the parts, each with its length.
     pub(crate) fn encode(&self, buffer: &mut Vec<u8>) -> io::Result<()> {
         let mut payload = Vec::with_capacity(self.record.len() + 1024);
         put(&mut payload, &self.record);
@@ -84,7 +82,7 @@ fn take<'a>(payload: &mut &'a [u8]) -> Option<&'a [u8]> {
 }
 
 impl ExperimentDirectory {
-    /// The journal of a session: there as long as records of the session may not be in their places.
+    /// The journal of a session; it exists while records of the session may not have their files yet.
     fn journal(&self, session: &str) -> PathBuf {
         self.run().join(format!("journal-{session}.log"))
     }
@@ -97,7 +95,6 @@ impl ExperimentDirectory {
     }
 }
 
-/// A journal that is being written.
 #[derive(Debug)]
 pub(crate) struct Journal {
     path: PathBuf,
@@ -106,10 +103,10 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// Begins the journal of a session and locks it.
+    /// Creates the journal of a session and locks it.
     pub(crate) fn create(experiment: &ExperimentDirectory, session: &str) -> io::Result<Self> {
         let path = experiment.journal(session);
-        // It gets its name when it is locked: whoever looks for journals that nobody writes must not find it before.
+        // It gets its name after it is locked, so that no process takes it for an abandoned journal.
         let unnamed = experiment.run().join(format!(".tmp-journal-{session}"));
         let mut file = File::options().read(true).write(true).create_new(true).open(&unnamed)?;
         file.lock()?;
@@ -120,7 +117,7 @@ impl Journal {
         Ok(Self { path, file, length: HEADER.len() as u64 })
     }
 
-    /// Appends entries and waits until they are on disk. After a failure the journal is as it was before.
+    /// Appends entries and waits until they are on disk. After a failure the journal is unchanged.
     pub(crate) fn append(&mut self, entries: &[u8]) -> io::Result<()> {
         let appended = self.file.write_all(entries).and_then(|()| self.file.sync_data());
         match appended {
@@ -136,12 +133,11 @@ impl Journal {
         }
     }
 
-    /// How long it is.
     pub(crate) fn length(&self) -> u64 {
         self.length
     }
 
-    /// Forgets all entries. To be called when everything that they hold is on disk elsewhere.
+    /// Removes all entries. The caller must have stored everything in them elsewhere on disk.
     pub(crate) fn clear(&mut self) -> io::Result<()> {
         self.length = HEADER.len() as u64;
         self.file.set_len(self.length)?;
@@ -149,13 +145,13 @@ impl Journal {
         Ok(())
     }
 
-    /// Ends the journal, which must be cleared.
+    /// Removes the journal, which must be empty.
     pub(crate) fn remove(self) -> io::Result<()> {
         fs_err::remove_file(&self.path)
     }
 }
 
-/// The entries of a journal up to the first that is not whole; the length of those that are.
+/// Reads entries up to the first incomplete one; returns the length of the complete ones.
 fn read_entries(file: &mut File, mut each: impl FnMut(Entry) -> io::Result<()>) -> io::Result<u64> {
     let mut reader = io::BufReader::new(file);
     let mut header = [0; HEADER.len()];
@@ -186,7 +182,7 @@ fn read_entries(file: &mut File, mut each: impl FnMut(Entry) -> io::Result<()>) 
     }
 }
 
-/// Whether the session of a chain is under way, so that its chain is not to be touched.
+/// Whether the session of a chain is running, so that its chain must not be changed.
 pub(crate) fn is_living(chain: &Path) -> bool {
     let name = chain.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let session = name.trim_start_matches("chain-").trim_end_matches(".jsonl");
@@ -196,7 +192,7 @@ pub(crate) fn is_living(chain: &Path) -> bool {
     }
 }
 
-/// What was found in journals that nobody writes any more.
+/// What was recovered from abandoned journals.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recovered {
     pub journals: usize,
@@ -204,8 +200,8 @@ pub struct Recovered {
     pub records: Vec<(Name, u32)>,
 }
 
-/// Finishes what sessions that were killed had recorded: contents, files of `jobs`, links and records. Journals of
-/// living sessions are left alone. Doing it twice, or being killed meanwhile, does no harm.
+/// Completes what killed sessions had recorded: contents, files of `jobs`, links and records. Leaves journals of
+/// running sessions alone. It may be repeated or killed without harm.
 pub fn recover(ledger: &Ledger, experiment: &Name, jobs: &Path) -> io::Result<Recovered> {
     let directory = ledger.experiment(experiment);
     let mut recovered = Recovered::default();
@@ -225,7 +221,7 @@ pub fn recover(ledger: &Ledger, experiment: &Name, jobs: &Path) -> io::Result<Re
         let whole = read_entries(&mut file, |entry| restored.add(&entry, &mut recovered.records))?;
         sync_all(ledger.root())?;
         if file.metadata()?.len() > whole {
-            // The end is torn, as a crash leaves it, or damaged. Either way it stays for whoever wants to look.
+            // The end is torn by a crash, or damaged. The file is kept for inspection.
             fs_err::rename(&path, directory.run().join(format!("torn-{session}.log")))?;
         } else {
             fs_err::remove_file(&path)?;
@@ -234,7 +230,7 @@ pub fn recover(ledger: &Ledger, experiment: &Name, jobs: &Path) -> io::Result<Re
     Ok(recovered)
 }
 
-/// Whether a file is still the one at a path: somebody may have finished the same journal meanwhile.
+/// Whether a path still leads to this file: another process may have recovered the same journal meanwhile.
 fn is_still(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;
     match (file.metadata(), path.symlink_metadata()) {
@@ -243,7 +239,7 @@ fn is_still(file: &File, path: &Path) -> bool {
     }
 }
 
-/// The files of a session, as far as they are there.
+/// The files of a session that exist already.
 struct Restored<'a> {
     directory: &'a ExperimentDirectory,
     contents: ContentStore,
@@ -263,7 +259,7 @@ impl<'a> Restored<'a> {
         let path = directory.chain(session);
         let mut chain = File::options().read(true).append(true).create(true).open(&path)?;
         let known = Chain::read(&path).map_err(|error| io::Error::new(error.io_kind(), error.to_string()))?;
-        // A torn last line is written again from its entry. Anything else that is wrong is evidence.
+        // A torn last line is rewritten from its entry. Any other damage is evidence and stays.
         if known.problems.iter().any(|problem| problem.severity == Severity::Error) {
             let what = format!("{} was changed: run `aec-bench ledger verify`", path.display());
             return Err(io::Error::new(io::ErrorKind::InvalidData, what));
@@ -280,7 +276,7 @@ impl<'a> Restored<'a> {
         }
         let record: TrialRecord = serde_json::from_slice(&entry.record)?;
         let stem = stem(&record.trial_id, record.attempt);
-        // Its links may lead to contents that were not on disk yet.
+        // Its hard links may lead to contents that were not on disk yet.
         let place = self.jobs.join(&stem);
         if place.is_dir() {
             fs_err::remove_dir_all(&place)?;
@@ -311,7 +307,7 @@ pub(crate) fn write_link(chain: &mut File, link: &Link) -> io::Result<()> {
     chain.write_all(&jsonl::line(link)?)
 }
 
-/// Puts a record's file in its place, whole.
+/// Writes a record's file, atomically.
 pub(crate) fn publish(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let temporary = path.with_file_name(format!(".tmp-{name}"));
@@ -319,7 +315,7 @@ pub(crate) fn publish(path: &Path, bytes: &[u8]) -> io::Result<()> {
     fs_err::rename(&temporary, path)
 }
 
-/// Removes what an attempt wrote while it ran; its record has it all.
+/// Removes the live directory of an attempt, whose record holds everything.
 pub(crate) fn remove_live(jobs: &Path, stem: &str) -> io::Result<()> {
     match std::fs::remove_dir_all(jobs.join(LIVE).join(stem)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

@@ -1,4 +1,4 @@
-//! Where things lie in a ledger and in `jobs`.
+//! Paths in a ledger and in `jobs`.
 //!
 //! ```text
 //! LEDGER/EXPERIMENT/TRIAL.json          the first attempt at a trial
@@ -6,24 +6,22 @@
 //! LEDGER/EXPERIMENT/_run/               plans, sessions, journals and chains of the experiment's runs
 //! LEDGER/_artefacts/sha256/ab/<digest>  contents
 //! LEDGER/_index.sqlite                  a cache over the records
-//! JOBS/EXPERIMENT/TRIAL/workspace/      files of an attempt, as people look at them
+//! JOBS/EXPERIMENT/TRIAL/workspace/      files of an attempt, for people to look at
 //! JOBS/EXPERIMENT/_live/TRIAL/          the same while the attempt runs
 //! ```
 //!
-//! Whatever begins with `_` or `.` is not a record.
+//! Names that begin with `_` or `.` are not records.
 
 use std::path::{Path, PathBuf};
 
 use aec_base::content::ContentStore;
 use aec_base::name::Name;
 
-/// The directory of all records.
 #[derive(Clone, Debug)]
 pub struct Ledger {
     root: PathBuf,
 }
 
-/// The records of one experiment.
 #[derive(Clone, Debug)]
 pub struct ExperimentDirectory {
     path: PathBuf,
@@ -35,22 +33,18 @@ impl Ledger {
         Self { root: root.into() }
     }
 
-    /// The directory.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The records of one experiment.
     pub fn experiment(&self, id: &Name) -> ExperimentDirectory {
         ExperimentDirectory { path: self.root.join(id.as_str()) }
     }
 
-    /// Contents that records refer to.
     pub fn contents(&self) -> ContentStore {
         ContentStore::new(self.root.join("_artefacts"))
     }
 
-    /// The cache over the records.
     pub fn index_file(&self) -> PathBuf {
         self.root.join("_index.sqlite")
     }
@@ -76,12 +70,11 @@ impl Ledger {
 }
 
 impl ExperimentDirectory {
-    /// The directory itself.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What belongs to the experiment's runs rather than to a trial.
+    /// The directory for files of the experiment's runs that belong to no trial.
     pub fn run(&self) -> PathBuf {
         self.path.join("_run")
     }
@@ -91,12 +84,12 @@ impl ExperimentDirectory {
     }
 }
 
-/// The name that an attempt's files have: the trial's id, with the number of the attempt from the second on.
+/// The base name of an attempt's files: the trial's id, with the number of the attempt from the second on.
 pub fn stem(trial: &Name, attempt: u32) -> String {
     if attempt <= 1 { trial.to_string() } else { format!("{trial}.{attempt}") }
 }
 
-/// The trial and attempt that the name of a record file stands for.
+/// The trial and attempt that the name of a record file denotes.
 pub fn parse_record_name(file_name: &str) -> Option<(Name, u32)> {
     let stem = file_name.strip_suffix(".json")?;
     if let Some((trial, number)) = stem.rsplit_once('.')
@@ -122,7 +115,7 @@ mod tests {
         for other in ["_run", "a.txt", ".json", "_x.json", "a.json.tmp"] {
             assert_eq!(parse_record_name(other), None, "{other}");
         }
-        // Not a number that we would write: part of the trial's id.
+        // This program never writes such a number: it is part of the trial's id.
         assert_eq!(parse_record_name("a.1.json"), Some((Name::parse("a.1").unwrap(), 1)));
         assert_eq!(parse_record_name("a.02.json"), Some((Name::parse("a.02").unwrap(), 1)));
     }

@@ -1,8 +1,8 @@
-//! Trial records: written once and durably, found again through an index that can always be rebuilt, verified against
-//! a chain of digests, packed, exported and annotated.
+//! Trial records: written once and durably, found through an index that can always be rebuilt, verified against a
+//! chain of digests, packed, exported and annotated.
 //!
-//! Files are the truth. A record is one JSON file, its artefacts are contents under their digests. Nothing here knows
-//! how trials run.
+//! Files are authoritative. A record is one JSON file, its artefacts are contents named by their digests. This crate
+//! does not know how trials run.
 
 pub mod annotate;
 pub mod chain;

@@ -1,5 +1,5 @@
-//! Reading records that may be anything: bounded, links refused, names checked against what the record says of
-//! itself. One bad file is one problem; the others are still read.
+//! Reads records that may be malformed: bounded, without following links, and with names checked against the content.
+//! A bad file is one problem; the others are still read.
 
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -15,47 +15,43 @@ use crate::FAMILY;
 use crate::layout::{Ledger, parse_record_name, stem};
 use crate::record::{SCHEMA_VERSION, TrialRecord};
 
-/// Most bytes that a record may have.
+/// Bytes.
 pub const RECORD_LIMIT: u64 = 64 * 1024 * 1024;
 
 /// The file of one attempt, whether it can be read or not.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RecordFile {
-    /// The experiment whose directory it lies in.
+    /// The experiment in whose directory it is.
     pub experiment: Name,
-    /// The trial that its name stands for.
+    /// The trial in its name.
     pub trial: Name,
-    /// The attempt that its name stands for.
+    /// The attempt in its name.
     pub attempt: u32,
 }
 
-/// A record with what is known of its file.
 #[derive(Clone, Debug)]
 pub struct Stored {
     pub record: TrialRecord,
-    /// Digest of the file.
     pub digest: Digest,
-    /// Length of the file.
     pub size: u64,
 }
 
 /// A record file that is not a record.
 #[derive(Clone, Debug)]
 pub struct Broken {
-    /// What is wrong with it.
     pub problem: Problem,
-    /// Digest of the file, as far as it can be read.
+    /// Digest of the file, if it can be read.
     pub digest: Option<Digest>,
-    /// Whether its content is damaged, rather than out of reach, newer than this program or in the wrong place.
+    /// Whether its content is damaged, as opposed to unreadable, newer than this program or in the wrong place.
     pub damaged: bool,
 }
 
-/// The record files of one experiment, and files that look like records but cannot be any.
+/// The record files of one experiment, and files with similar names that cannot be records.
 #[derive(Clone, Debug, Default)]
 pub struct Listing {
     /// The files, sorted by trial and attempt.
     pub files: Vec<RecordFile>,
-    /// Names that end like a record's and stand for no trial.
+    /// Names that end like a record's but denote no trial.
     pub strangers: Vec<String>,
 }
 
@@ -64,24 +60,22 @@ impl RecordFile {
         format!("{}.json", stem(&self.trial, self.attempt))
     }
 
-    /// Where it lies.
     pub fn path(&self, ledger: &Ledger) -> PathBuf {
         ledger.experiment(&self.experiment).record(&self.trial, self.attempt)
     }
 
-    /// `EXPERIMENT/TRIAL`, with the attempt from the second on: what commands take as an id.
+    /// `EXPERIMENT/TRIAL`, with the attempt from the second on: the id that commands accept.
     pub fn id(&self) -> String {
         format!("{}/{}", self.experiment, stem(&self.trial, self.attempt))
     }
 
-    /// Reads the record.
     pub fn read(&self, ledger: &Ledger) -> Result<Stored, Box<Broken>> {
         let path = self.path(ledger);
         let bytes = read_bytes(&path)?;
         self.parse(&path, &bytes)
     }
 
-    /// Reads the record from the bytes of its file.
+    /// Parses the record from the bytes of its file.
     pub fn parse(&self, path: &Path, bytes: &[u8]) -> Result<Stored, Box<Broken>> {
         let digest = Digest::of(bytes);
         let broken = |problem: Problem, damaged| {
@@ -104,7 +98,7 @@ impl RecordFile {
         }
         if record.experiment_id != self.experiment {
             let what = format!(
-                "the record lies in experiment `{}` and belongs to `{}`",
+                "the record is in experiment `{}` but belongs to `{}`",
                 self.experiment, record.experiment_id
             );
             let problem = Problem::error(what).id(FAMILY.number(23));
@@ -134,8 +128,8 @@ pub fn read_bytes(path: &Path) -> Result<Vec<u8>, Box<Broken>> {
     Ok(bytes)
 }
 
-/// What is wrong with bytes that are no record of this version. A later version may have other fields, so its number
-/// is looked for before anything else is said.
+/// The problem of bytes that are not a record of this version. A later version may have other fields, so the version
+/// is checked first.
 fn not_a_record(path: &Path, bytes: &[u8], digest: Digest, error: &serde_json::Error) -> Box<Broken> {
     #[derive(Deserialize)]
     struct Version {
@@ -164,9 +158,9 @@ fn other_version(version: u32) -> Problem {
         .fix("use the version of aec-bench that wrote it, or a later one")
 }
 
-/// The problem of a name that ends like a record's and stands for no trial.
+/// The problem of a name that ends like a record's but denotes no trial.
 pub(crate) fn stranger(path: &Path) -> Problem {
-    Problem::error("the file's name stands for no trial")
+    Problem::error("the file's name does not denote a trial")
         .id(FAMILY.number(24))
         .why("a record is named TRIAL.json or TRIAL.2.json, in letters, digits, `.`, `_` and `-`")
         .fix("put it elsewhere, or back under its own name")
@@ -174,7 +168,7 @@ pub(crate) fn stranger(path: &Path) -> Problem {
 }
 
 impl Ledger {
-    /// The record files of an experiment by their names. Nothing is opened.
+    /// Lists the record files of an experiment by their names, without opening them.
     pub fn list(&self, experiment: &Name) -> io::Result<Listing> {
         let mut listing = Listing::default();
         for entry in fs_err::read_dir(self.experiment(experiment).path())? {
@@ -220,7 +214,7 @@ mod tests {
         let ledger = Ledger::new(directory.path());
         let record = example::record("exp", "t1", 2);
         let text = record.to_json().unwrap();
-        // Formats of machines grow: what is not known is passed over.
+        // Unknown keys are ignored, because later versions may add some.
         let more = text.replacen('{', "{\"later\": {\"x\": 1},", 1);
         example::write(&ledger, &record);
         let stored = read(&ledger, "t1", 2).unwrap();

@@ -1,7 +1,7 @@
-//! One trial as it is kept: self-contained JSON, written once. The document is `docs/ledger.md`.
+//! The record of one trial: self-contained JSON, written once. See `docs/ledger.md`.
 //!
-//! Everything that depends on the clock stands under `timestamp` and `timing`. Two runs of the same trial from the
-//! same recording are otherwise equal, byte for byte.
+//! Everything that depends on the clock is under `timestamp` and `timing`. Apart from that, two runs of the same
+//! trial from the same recording are equal, byte for byte.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The version of the format. A record of a later version is refused, not guessed at.
+/// Records of later versions are refused.
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// One attempt at one trial.
@@ -42,9 +42,9 @@ pub struct TrialRecord {
     pub key: Digest,
     /// Digest of the plan under which it ran.
     pub plan: Digest,
-    /// What became of it.
+    /// How the attempt ended.
     pub outcome: Outcome,
-    /// What went wrong, if something did.
+    /// The fault, if there was one.
     pub fault: Option<Fault>,
     /// The task.
     pub task: TaskFacts,
@@ -56,15 +56,15 @@ pub struct TrialRecord {
     pub inputs: Inputs,
     /// What the agent left.
     pub outputs: Outputs,
-    /// What the judge says; absent when it was not asked.
+    /// The judge's verdict; absent when the judge was not called.
     pub evaluation: Option<Evaluation>,
-    /// What its model calls took.
+    /// The cost of its model calls.
     pub cost: Cost,
-    /// How a generated task came to be.
+    /// The origin of a generated task.
     pub adaptation: Option<Adaptation>,
     /// Files of this trial that do not depend on the clock, by their path in the trial's directory of `jobs`.
     pub artefacts: Vec<Artefact>,
-    /// Whether everything that a complete record says is there.
+    /// Whether the record has everything that a complete one has.
     pub completeness: Completeness,
     /// Everything that depends on the clock.
     pub timing: Timing,
@@ -76,12 +76,12 @@ impl TrialRecord {
         self.evaluation.as_ref().and_then(|evaluation| evaluation.reward)
     }
 
-    /// Every file of the trial, those that depend on the clock included.
+    /// Every file of the trial, including those that depend on the clock.
     pub fn all_artefacts(&self) -> impl Iterator<Item = &Artefact> {
         self.artefacts.iter().chain(&self.timing.artefacts)
     }
 
-    /// Every content that the record refers to: its files, those of its submission, and states of its workspace.
+    /// Every content that the record refers to: its files, those of its submission, and snapshots of its workspace.
     pub fn contents(&self) -> impl Iterator<Item = Digest> {
         let submitted = self
             .outputs
@@ -93,7 +93,7 @@ impl TrialRecord {
         self.all_artefacts().map(|artefact| artefact.digest).chain(submitted).chain(snapshots)
     }
 
-    /// The record as it is written: indented JSON with a line break at the end.
+    /// The text of the record's file: indented JSON with a final line break.
     pub fn to_json(&self) -> serde_json::Result<String> {
         let mut text = serde_json::to_string_pretty(self)?;
         text.push('\n');
@@ -110,11 +110,11 @@ pub struct TaskFacts {
     pub task_revision: Digest,
     /// Discipline.
     pub domain: String,
-    /// How hard it is, if it says.
+    /// How hard it is, if the task says so.
     pub difficulty: Option<String>,
-    /// Who may see it, if it says.
+    /// Who may see it, if the task says so.
     pub visibility: Option<String>,
-    /// Tasks of one family have one value: a template's name, or the id of a task without one.
+    /// Common to all tasks of one family: the template's name, or the id of a task without a template.
     pub family: String,
 }
 
@@ -129,7 +129,7 @@ pub struct AgentFacts {
     pub adapter_revision: Option<String>,
     /// The model as the experiment names it.
     pub model: Option<String>,
-    /// The model as the provider names it, if it did.
+    /// The model as the provider names it, if it does.
     pub resolved_model: Option<String>,
     /// Parameters, with defaults filled in.
     pub configuration: IndexMap<String, Value>,
@@ -144,17 +144,17 @@ pub struct EnvironmentFacts {
     pub runtime_image: String,
     /// The backend.
     pub compute_backend: String,
-    /// How well the agent was kept apart; absent when nothing of it ran on this machine.
+    /// How well the agent was isolated; absent when it did not run on this machine.
     pub sandbox: Option<Level>,
-    /// Which limits held; absent likewise.
+    /// Which limits were enforced; absent likewise.
     pub held: Option<Held>,
-    /// What the agent might take; absent when it worked elsewhere.
+    /// The agent's limits; absent when it ran elsewhere.
     pub limits: Option<Limits>,
-    /// Seconds that the agent might take; absent likewise.
+    /// The agent's time limit in seconds; absent likewise.
     pub timeout_sec: Option<u64>,
     /// Whether the agent could reach a network.
     pub network: bool,
-    /// Versions of what took part.
+    /// Versions of the programs involved.
     pub tool_versions: BTreeMap<String, String>,
 }
 
@@ -163,13 +163,13 @@ pub struct EnvironmentFacts {
 pub struct Inputs {
     /// The prompt.
     pub instruction: String,
-    /// Standing instructions.
+    /// The system prompt.
     pub system_prompt: Option<String>,
     /// Files in its workspace.
     pub input_files: Vec<InputFile>,
 }
 
-/// A file that the agent was given.
+/// A file given to the agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct InputFile {
     /// Path below `/workspace`.
@@ -198,11 +198,11 @@ pub struct Outputs {
     pub trajectory_path: Option<String>,
     /// Digest of the events without their times.
     pub trajectory_content: Option<Digest>,
-    /// What the harness says of its work, such as `turns_used` and `max_turns`.
+    /// The harness's report on its work, such as `turns_used` and `max_turns`.
     pub agent_result: IndexMap<String, Value>,
-    /// Everything that was frozen for the judge.
+    /// The files that were frozen for the judge.
     pub submission: Option<SubmissionFacts>,
-    /// Contents of the states of the workspace that were kept on the way: lists of files, and the files.
+    /// Digests of the snapshots of the workspace taken on the way: lists of files, and the files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub snapshots: Vec<Digest>,
 }
@@ -210,68 +210,68 @@ pub struct Outputs {
 /// How an agent's work ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentOutput {
-    /// How.
+    /// The status at the end.
     pub status: AgentStatus,
-    /// Where the task wants its answer.
+    /// The path at which the task expects its answer.
     pub output_path: String,
     /// `markdown` or `jsonl`.
     pub output_format: String,
-    /// What went wrong.
+    /// The error message, if any.
     pub error_message: Option<String>,
 }
 
-/// Everything that was frozen for the judge.
+/// The files that were frozen for the judge.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SubmissionFacts {
     /// Digest of paths, contents and modes.
     pub digest: Digest,
     /// The files, by path below the workspace.
     pub files: BTreeMap<String, SubmittedFile>,
-    /// What was not taken.
+    /// Files that were not accepted.
     pub refused: Vec<Refused>,
 }
 
-/// What the judge says.
+/// The judge's verdict.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Evaluation {
-    /// From 0 to 1; absent when it was not scored.
+    /// From 0 to 1; absent when the attempt was not scored.
     pub reward: Option<f64>,
-    /// Whether the answer and the verifier were in order.
+    /// Whether the answer and the verifier were valid.
     pub validity: Validity,
-    /// What the verifier says about the parts of the answer.
+    /// The verifier's scores for the parts of the answer.
     pub breakdown: Option<Value>,
     /// How the verdict was reached.
     pub judged: Judged,
-    /// Digest of the verifier's files; absent when others judged and do not say.
+    /// Digest of the verifier's files; absent when another program judged and does not state it.
     pub verifier: Option<Digest>,
     /// Digest of the submission that was judged; absent likewise.
     pub submission: Option<Digest>,
-    /// How well the verifier was kept apart; absent when the native twin judged.
+    /// How well the verifier was isolated; absent when the native twin judged.
     pub sandbox: Option<Level>,
-    /// Which limits held; absent likewise.
+    /// Which limits were enforced; absent likewise.
     pub held: Option<Held>,
     /// Exit code of the verifier.
     pub exit_code: Option<i32>,
-    /// What the verifier printed, head and tail.
+    /// Standard output of the verifier, head and tail.
     pub stdout: String,
-    /// What the verifier complained of, head and tail.
+    /// Standard error of the verifier, head and tail.
     pub stderr: String,
 }
 
-/// Whether the answer and the verifier were in order.
+/// Whether the answer and the verifier were valid.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Validity {
-    /// Whether there was an answer to read.
+    /// Whether the answer could be read.
     pub output_parseable: bool,
-    /// Whether the answer had the form that the task asks for, as far as the verifier says.
+    /// Whether the answer had the required form, according to the verifier.
     pub schema_valid: bool,
-    /// Whether the verifier came to an end and gave a reward.
+    /// Whether the verifier finished and gave a reward.
     pub verifier_completed: bool,
-    /// What was wrong.
+    /// What was invalid.
     pub errors: Vec<String>,
 }
 
-/// What model calls took. A number that some provider did not tell is absent, not a part of the sum.
+/// The cost of model calls. A number that some provider did not report is absent instead of partial.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Cost {
@@ -281,23 +281,23 @@ pub struct Cost {
     pub unbilled_calls: u64,
     /// Calls of models without a price.
     pub unpriced_calls: u64,
-    /// Calls under way when the program was killed: nobody knows what they took.
+    /// Calls in flight when the program was killed; their cost is unknown.
     pub unsettled_calls: u64,
-    /// Input tokens, those of caches included.
+    /// Input tokens, including cached ones.
     pub tokens_in: Option<u64>,
-    /// Output tokens, thoughts included.
+    /// Output tokens, including thoughts.
     pub tokens_out: Option<u64>,
     /// Input read from the provider's cache.
     pub cache_read_tokens: Option<u64>,
     /// Input written to the provider's cache.
     pub cache_write_tokens: Option<u64>,
-    /// Thoughts, where the provider counts them apart.
+    /// Thoughts, if the provider counts them separately.
     pub reasoning_tokens: Option<u64>,
-    /// Tokens of calls whose end nobody saw, at their bounds.
+    /// Tokens of calls without a known end, at their upper bounds.
     pub unconfirmed_tokens: u64,
-    /// Dollars; absent when a model without a price took part.
+    /// Dollars; absent when a model without a price was called.
     pub estimated_cost_usd: Option<f64>,
-    /// How many of the dollars are bounds that no provider confirmed.
+    /// Part of the dollars that is an upper bound no provider confirmed.
     pub unconfirmed_cost_usd: f64,
     /// Calls of an advisor model.
     pub advisor_calls: Option<u64>,
@@ -307,16 +307,16 @@ pub struct Cost {
     pub advisor_output_tokens: Option<u64>,
 }
 
-/// How a generated task came to be.
+/// The origin of a generated task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Adaptation {
     /// The template.
     pub family_id: String,
-    /// The task that it was made from, if it was made from one.
+    /// The task that it was derived from, if any.
     pub seed_task_id: Option<String>,
-    /// What tells it from its siblings.
+    /// Distinguishes it from other tasks of its family.
     pub variation_key: String,
-    /// The same, part by part.
+    /// The variation key as separate values.
     pub variation: IndexMap<String, Value>,
 }
 
@@ -331,18 +331,17 @@ pub struct Artefact {
     pub size: u64,
 }
 
-/// Whether everything that a complete record says is there.
+/// Whether the record has everything that a complete one has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Completeness {
     /// Nothing is missing.
     Complete,
-    /// The attempt did not come to its end, or it was made elsewhere.
+    /// The attempt did not finish, or was made by another program.
     Partial,
 }
 
 impl Completeness {
-    /// The name as written in records.
     pub fn name(self) -> &'static str {
         match self {
             Self::Complete => "complete",
@@ -355,16 +354,16 @@ impl Completeness {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Timing {
-    /// When it was done.
+    /// When the attempt ended.
     pub completed_at: Option<Timestamp>,
     /// From start to end.
     pub total_seconds: f64,
-    /// Opening and filling the room.
+    /// Creating and filling the sandbox.
     pub setup_seconds: Option<f64>,
     /// The agent's work.
     pub agent_seconds: Option<f64>,
     /// The judge's work.
     pub verification_seconds: Option<f64>,
-    /// Files with times in them, by their path in the trial's directory of `jobs`.
+    /// Files that contain times, by their path in the trial's directory of `jobs`.
     pub artefacts: Vec<Artefact>,
 }

@@ -1,5 +1,5 @@
-//! Making a ledger usable again after a crash: torn ends are cut, leftovers removed, files that are no records put
-//! aside. No record and no content is ever deleted.
+//! Makes a ledger usable again after a crash: cuts torn ends, removes leftovers, moves files that are not records
+//! aside. It never deletes a record or a content.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,61 +15,48 @@ use crate::journal;
 use crate::layout::Ledger;
 use crate::read::{Broken, Listing, RecordFile, stranger};
 
-/// A temporary file that nobody wrote to for this long has no writer any more.
+/// A temporary file that did not change for this long has no writer any more.
 const ABANDONED: Duration = Duration::from_mins(1);
 
 /// Beginnings of the names of temporary files.
 const TEMPORARY: [&str; 3] = [".new-", ".tmp", ".aec-bench-"];
 
-/// Where files that are no records are put.
+/// The directory for files that are not records.
 const DAMAGED: &str = "_damaged";
 
-/// Whether to do it.
+/// Whether to change anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Do it.
     Repair,
-    /// Only say what would be done.
+    /// Only report what would be done.
     DryRun,
 }
 
-/// One thing that was done, or would be.
+/// An action that was done, or would be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "action")]
 pub enum Action {
     /// The torn end of a chain was cut.
-    Cut {
-        /// The chain.
-        file: PathBuf,
-        /// How many bytes.
-        bytes: u64,
-    },
+    Cut { file: PathBuf, bytes: u64 },
     /// A temporary file was removed.
     Removed { file: PathBuf },
-    /// A file that is no record was put aside.
-    PutAside {
-        file: PathBuf,
-        to: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
+    /// A file that is not a record was moved aside.
+    PutAside { file: PathBuf, to: PathBuf, reason: String },
     /// A record was brought back from a journal.
     Restored { file: PathBuf },
 }
 
-/// What a repair did and found.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Repaired {
-    /// What was done.
     pub actions: Vec<Action>,
     /// Temporary files that may still have a writer.
     pub recent: usize,
-    /// What stays wrong.
+    /// Problems that remain.
     #[serde(skip)]
     pub problems: Vec<Problem>,
 }
 
-/// Repairs some experiments, and the store of contents. `jobs` is the root of `jobs`.
+/// Repairs the given experiments and the content store. `jobs` is the root of `jobs`.
 pub fn repair(ledger: &Ledger, jobs: &Path, experiments: &[Name], mode: Mode) -> io::Result<Repaired> {
     let mut repaired = Repaired::default();
     remove_temporary(ledger.contents().root(), mode, &mut repaired)?;
@@ -77,7 +64,7 @@ pub fn repair(ledger: &Ledger, jobs: &Path, experiments: &[Name], mode: Mode) ->
     for experiment in experiments {
         let directory = ledger.experiment(experiment);
         if mode == Mode::Repair {
-            // First, since it also mends the ends of chains. Journals of living sessions are left alone.
+            // Comes first, since it also repairs the ends of chains. It leaves journals of running sessions alone.
             let restored = journal::recover(ledger, experiment, jobs)?.records;
             let file = |(trial, attempt): (Name, u32)| directory.record(&trial, attempt);
             repaired
@@ -103,7 +90,7 @@ pub fn repair(ledger: &Ledger, jobs: &Path, experiments: &[Name], mode: Mode) ->
     Ok(repaired)
 }
 
-/// Cuts off a torn last line. A line that is torn while others follow is evidence and stays.
+/// Cuts off a torn last line. A torn line with others after it is evidence and stays.
 fn cut_chain(path: &Path, mode: Mode, repaired: &mut Repaired) -> io::Result<()> {
     if journal::is_living(path) {
         return Ok(());
@@ -149,7 +136,7 @@ fn remove_temporary(directory: &Path, mode: Mode, repaired: &mut Repaired) -> io
     }
     left.sort();
     for file in left {
-        // A writer may have published it meanwhile.
+        // Its writer may have renamed it meanwhile.
         let Ok(metadata) = file.symlink_metadata() else { continue };
         if metadata.is_dir() {
             continue;
@@ -167,7 +154,7 @@ fn remove_temporary(directory: &Path, mode: Mode, repaired: &mut Repaired) -> io
     Ok(())
 }
 
-/// Puts a file that is no record where it is in nobody's way, with the reason beside it.
+/// Moves a file that is not a record aside, with the reason beside it.
 fn put_aside(
     ledger: &Ledger,
     file: &RecordFile,
@@ -189,7 +176,7 @@ fn put_aside(
         fs_err::create_dir_all(&place)?;
         let mut beside = to.clone().into_os_string();
         beside.push(".reason.txt");
-        // The reason first: a file without a reason would be a riddle, a reason without a file is none.
+        // Writes the reason first: a damaged file without a reason would be a riddle.
         aec_base::file::write_atomic(Path::new(&beside), format!("{}\n{reason}\n", file.id()).as_bytes())?;
         fs_err::rename(&from, &to)?;
         for directory in [place.as_path(), ledger.experiment(&file.experiment).path()] {
@@ -252,10 +239,10 @@ mod tests {
         assert_eq!(fs_err::read_to_string(&aside).unwrap(), "{ torn");
         let reason = fs_err::read_to_string(ledger.root().join("_damaged/exp/b.json.reason.txt")).unwrap();
         assert!(reason.starts_with("exp/b\nthe record is not valid JSON"), "{reason}");
-        // What is missing is still told.
+        // Missing records are still reported.
         let found = verify(&ledger, &name("exp"), Depth::Full).unwrap().problems;
         assert_eq!(found.iter().map(|problem| problem.id.as_deref().unwrap()).collect::<Vec<_>>(), ["L032"]);
-        // A second time there is nothing to do; a second damaged file of the same name does not replace the first.
+        // A second repair has nothing to do; a second damaged file of the same name does not replace the first.
         assert_eq!(
             repair(&ledger, &ledger.root().join("jobs"), &[name("exp")], Mode::Repair).unwrap().actions,
             []

@@ -1,4 +1,4 @@
-//! The one way into a ledger: attempts are committed in groups, each group with one wait for the disk.
+//! The only way to write into a ledger: attempts are committed in groups, each with one wait for the disk.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -20,33 +20,30 @@ use crate::layout::{ExperimentDirectory, Ledger, stem};
 use crate::read::RECORD_LIMIT;
 use crate::record::TrialRecord;
 
-/// How long the first attempt of a group waits for company.
+/// How long the first attempt of a group waits for others.
 const GATHER: Duration = Duration::from_millis(10);
-/// Attempts of a group at most.
+/// Most attempts of a group.
 const GROUP: usize = 128;
-/// Attempts that wait for the writer at most; whoever comes later waits to be let in.
+/// Most attempts that wait for the writer; further callers block.
 const QUEUE: usize = 256;
-/// Bytes of a group; one that is longer is settled at once.
+/// In bytes; a longer group is committed at once.
 const LONGEST_GROUP: usize = 16 * 1024 * 1024;
-/// Bytes of contents that one entry of the journal carries; the others are made durable in their own files.
+/// Bytes of contents that one journal entry holds; further contents are made durable in their own files.
 const CARRIED: u64 = 4 * 1024 * 1024;
-/// A longer journal is emptied: everything that it holds is then on disk in its own files.
+/// In bytes; a longer journal is emptied after everything in it is on disk in its own files.
 const LONGEST_JOURNAL: u64 = 64 * 1024 * 1024;
 
-/// Where a session writes.
 #[derive(Clone, Debug)]
 pub struct WriterSetup {
     pub ledger: Ledger,
-    /// The root of `jobs`.
     pub jobs: PathBuf,
     pub experiment: Name,
-    /// The session, a name that no other has.
+    /// A name that no other session has.
     pub session: String,
-    /// Digest of the plan, with which the session's chain begins.
+    /// Digest of the plan, which begins the session's chain.
     pub plan: Digest,
 }
 
-/// Why an attempt was not recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum CommitError {
     #[error("there is a record of attempt {attempt} of {trial} already")]
@@ -55,20 +52,20 @@ pub enum CommitError {
     Storage(String),
 }
 
-/// Called when an attempt is durable and its files are in place, or when it is not recorded.
+/// Called when an attempt is durable and its files are in place, or when recording it failed.
 pub type Done = Box<dyn FnOnce(Result<Digest, CommitError>) + Send>;
 
-/// Hears of each group when it is in place: the records with the digests and lengths of their files.
+/// Called after each group with its records and the digests and lengths of their files.
 pub type GroupListener = Box<dyn FnMut(&[(TrialRecord, Digest, u64)]) + Send>;
 
-/// Commits attempts on a thread of its own.
+/// Commits attempts on its own thread.
 #[derive(Debug)]
 pub struct Writer {
     sender: Option<SyncSender<(Box<TrialRecord>, Done)>>,
     thread: Option<JoinHandle<io::Result<Closed>>>,
 }
 
-/// What a session wrote.
+/// The result of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closed {
     pub records: u64,
@@ -77,7 +74,7 @@ pub struct Closed {
 }
 
 impl Writer {
-    /// Begins a session. The experiment's directories are made.
+    /// Begins a session and creates the experiment's directories.
     pub fn open(setup: WriterSetup, listener: Option<GroupListener>) -> io::Result<Self> {
         let experiment = setup.ledger.experiment(&setup.experiment);
         fs_err::create_dir_all(experiment.run())?;
@@ -108,7 +105,7 @@ impl Writer {
         Ok(Self { sender: Some(sender), thread: Some(thread) })
     }
 
-    /// Hands an attempt over; waits only when too many are under way. Its contents must be in the ledger's store.
+    /// Hands an attempt over; blocks only when too many are waiting. Its contents must be in the ledger's store.
     pub fn commit(&self, record: TrialRecord, done: Done) {
         let Some(sender) = &self.sender else { return };
         if let Err(gone) = sender.send((Box::new(record), done)) {
@@ -117,7 +114,7 @@ impl Writer {
         }
     }
 
-    /// Commits what is under way and ends the session.
+    /// Commits the waiting attempts and ends the session.
     pub fn close(mut self) -> io::Result<Closed> {
         self.end().unwrap_or_else(|| Err(io::Error::other("the writer has ended already")))
     }
@@ -131,7 +128,7 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        // What could not be finished is in the journal, and the next session finishes it.
+        // Unfinished attempts are in the journal; the next session completes them.
         self.end();
     }
 }
@@ -148,15 +145,15 @@ struct WriterThread {
     head: Digest,
     sequence: u64,
     listener: Option<GroupListener>,
-    /// Attempts of the group at hand, which are not in their places yet.
+    /// Attempts of the current group, whose files are not in place yet.
     seen: HashSet<String>,
-    /// Contents that the journal carries: records often share them.
+    /// Contents that the journal already holds: records often share them.
     durable: HashSet<Digest>,
-    /// Why nothing can be put in its place any more. What is in the journal stays there for the next session.
+    /// Why no more files can be written. The journal keeps its entries for the next session.
     broken: Option<String>,
 }
 
-/// An attempt on its way.
+/// A waiting attempt.
 struct Case {
     record: Box<TrialRecord>,
     bytes: Vec<u8>,
@@ -183,7 +180,7 @@ impl WriterThread {
         if self.sequence > 0 {
             self.checkpoint()?;
         } else {
-            // A session that recorded nothing leaves no chain.
+            // A session without records leaves no chain.
             fs_err::remove_file(&self.chain_path)?;
         }
         self.journal.remove()?;
@@ -210,7 +207,7 @@ impl WriterThread {
         }
     }
 
-    /// Makes a group durable and puts it in its place; `before` is the end of the chain without it.
+    /// Makes a group durable and writes its files; `before` is the end of the chain before the group.
     fn settle(&mut self, before: (Digest, u64), buffer: &[u8], cases: Vec<Case>) {
         if let Err(error) = self.journal.append(buffer) {
             (self.head, self.sequence) = before;
@@ -230,8 +227,8 @@ impl WriterThread {
                     placed.push((*record, digest, bytes.len() as u64));
                     done(Ok(digest));
                 }
-                // It is durable all the same; the next session puts it in its place. Until then the order of the chain
-                // forbids to go on.
+                // The group is durable nevertheless; the next session writes its files. Until then the order of the
+                // chain forbids further commits.
                 Err(error) => {
                     self.broken.get_or_insert_with(|| error.to_string());
                     done(Err(CommitError::Storage(error.to_string())));
@@ -286,7 +283,7 @@ impl WriterThread {
         let mut known = HashSet::new();
         let mut small = Vec::new();
         let mut carried = 0;
-        // What the agent was given and left as it was is in the task; it is not the record that must save it.
+        // Input files that the agent left unchanged are stored with the task; the record need not save them.
         let own = |digest: &Digest| artefacts.contains(digest) || !inputs.contains(digest);
         for digest in record.contents().filter(own) {
             if self.durable.contains(&digest) || !known.insert(digest) {
@@ -313,7 +310,7 @@ impl WriterThread {
             return Err(io::Error::other(reason.clone()));
         }
         write_link(&mut self.chain, link)?;
-        // Files of `jobs` are a view. What keeps them from being made must not keep the record from being there.
+        // Files of `jobs` are only a view, so failing to write them must not prevent the record.
         let laid_out = settle_live(&self.contents, record, &self.jobs)
             .or_else(|_| materialise_through(&self.contents, record, &self.jobs, &self.staging));
         if let Err(error) = laid_out {
@@ -323,7 +320,7 @@ impl WriterThread {
         remove_live(&self.jobs, &stem(&record.trial_id, record.attempt))
     }
 
-    /// Makes everything durable in its own place and empties the journal.
+    /// Makes everything durable in its own file and empties the journal.
     fn checkpoint(&mut self) -> io::Result<()> {
         debug_assert!(self.broken.is_none(), "what is not in its place is only in the journal");
         self.chain.sync_all()?;

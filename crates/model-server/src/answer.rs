@@ -1,4 +1,4 @@
-//! What the server says: drawn, echoed or scripted, cut to the tokens that the request allows.
+//! The server's answers: drawn, echoed or scripted, cut to the tokens that the request allows.
 
 use aec_model::script::{Ending, ScriptedReply};
 
@@ -7,7 +7,6 @@ use crate::draw::{Draws, mix};
 use crate::example::example;
 use crate::options::{Answers, Options};
 
-/// Words of drawn answers.
 const WORDS: [&str; 64] = [
     "beam",
     "column",
@@ -75,7 +74,7 @@ const WORDS: [&str; 64] = [
     "therefore",
 ];
 
-/// A text is never cut into tokens longer than this.
+/// Longest token in bytes.
 const LONGEST_TOKEN: usize = 16;
 
 /// An answer: its parts in order, and why it ends.
@@ -83,11 +82,10 @@ const LONGEST_TOKEN: usize = 16;
 pub(crate) struct Answer {
     pub(crate) parts: Vec<Part>,
     pub(crate) ending: Ending,
-    /// The text that ended it.
+    /// The stop text that ended it.
     pub(crate) stop_text: Option<String>,
 }
 
-/// A part of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     Thought { text: String, signature: String },
@@ -96,7 +94,7 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    /// What a stream sends piece by piece.
+    /// The text that a stream sends piece by piece.
     pub(crate) fn content(&self) -> &str {
         match self {
             Self::Thought { text, .. } | Self::Text(text) => text,
@@ -104,7 +102,7 @@ impl Part {
         }
     }
 
-    /// How many tokens it takes. The name of a tool is one.
+    /// The number of tokens. The name of a tool counts as one.
     pub(crate) fn tokens(&self) -> u64 {
         pieces(self.content()).count() as u64 + u64::from(matches!(self, Self::Call { .. }))
     }
@@ -119,7 +117,7 @@ impl Answer {
         self.parts.iter().filter(|part| matches!(part, Part::Thought { .. })).map(Part::tokens).sum()
     }
 
-    /// Ends the answer after so many tokens, if it is longer. A call is whole or not there.
+    /// Ends the answer after `most` tokens, if it is longer. A tool call that does not fit is left out.
     pub(crate) fn limit(&mut self, most: u64) {
         let mut left = most;
         for index in 0..self.parts.len() {
@@ -168,7 +166,7 @@ pub(crate) fn first_piece(text: &str) -> &str {
     text
 }
 
-/// Composes the answer to a request; `draw` follows from the seed and the request.
+/// Composes the answer to a request; the caller derives `draw` from the seed and the request.
 pub(crate) fn compose(options: &Options, ask: &Ask, draw: u64) -> Answer {
     let mut draws = Draws::new(draw);
     let scripted = match &options.answers {
@@ -237,7 +235,6 @@ fn thought(text: String, draw: u64) -> Part {
     Part::Thought { text, signature: Draws::new(draw).letters(64) }
 }
 
-/// So many words.
 fn words(count: u64, draws: &mut Draws) -> String {
     let mut text = String::with_capacity(usize::try_from(count).unwrap_or(0).min(1 << 16) * 8);
     for index in 0..count {

@@ -1,4 +1,4 @@
-//! Anthropic messages as they are written: as server-sent events, and in the frames of Bedrock.
+//! Writes Anthropic messages: as server-sent events, and in the frames of Bedrock.
 
 use aec_model::script::Ending;
 use base64::Engine as _;
@@ -10,13 +10,13 @@ use crate::answer::Part;
 use crate::frame;
 use crate::voice::{Reply, Voice, json};
 
-/// The voice of Anthropic itself.
+/// Writes Anthropic's own format.
 pub(crate) struct Events;
 
-/// The voice of Anthropic behind Bedrock.
+/// Writes Anthropic's format as Bedrock wraps it.
 pub(crate) struct Frames;
 
-/// Where an event goes.
+/// Writes one event to a buffer.
 type Emit = fn(&mut BytesMut, &str, &Value);
 
 impl Voice for Events {
@@ -41,7 +41,7 @@ impl Voice for Events {
 
     fn piece(&self, reply: &Reply, index: usize, piece: &str, out: &mut BytesMut) {
         if let Part::Text(_) = reply.answer.parts[index] {
-            // The one event of which there are very many.
+            // Written by hand because it is by far the most frequent event.
             out.extend_from_slice(
                 b"event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":",
             );
@@ -137,7 +137,6 @@ impl Voice for Frames {
     }
 }
 
-/// The list of models.
 pub(crate) fn models(names: &[&str]) -> Value {
     let entry = |name: &&str| json!({"type": "model", "id": name, "display_name": name, "created_at": "2026-01-01T00:00:00Z"});
     let data: Vec<Value> = names.iter().map(entry).collect();

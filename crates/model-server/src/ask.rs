@@ -1,4 +1,4 @@
-//! What a request asks for, whatever its wire format, and what is wrong with it in the provider's own words.
+//! Reads requests of all wire formats, and reports errors in the provider's own words.
 
 use serde_json::Value;
 
@@ -6,37 +6,33 @@ use crate::pairs;
 use crate::prompt::Prompt;
 use crate::route::Form;
 
-/// What a request asks for.
 pub(crate) struct Ask {
     pub(crate) model: String,
     pub(crate) stream: bool,
-    /// Whether an OpenAI stream ends with a count of tokens.
+    /// Whether an OpenAI stream ends with a token count.
     pub(crate) include_usage: bool,
     pub(crate) most_tokens: Option<u64>,
     /// The first message of the user.
     pub(crate) first_text: String,
     /// The last text of the user.
     pub(crate) user_text: String,
-    /// How often the assistant spoke.
+    /// Number of assistant messages.
     pub(crate) turns: usize,
     pub(crate) tools: Vec<OfferedTool>,
     pub(crate) choice: Choice,
-    /// Texts that end the answer.
     pub(crate) stop_texts: Vec<String>,
-    /// Whether the model is to think first.
+    /// Whether the model should think first.
     pub(crate) thinks: bool,
     /// The schema that the answer must satisfy.
     pub(crate) schema: Option<Value>,
     pub(crate) prompt: Prompt,
 }
 
-/// A tool that may be called.
 pub(crate) struct OfferedTool {
     pub(crate) name: String,
     pub(crate) schema: Value,
 }
 
-/// Whether a tool must be called.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Choice {
     Auto,
@@ -49,9 +45,7 @@ pub(crate) enum Choice {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Invalid {
     pub(crate) message: String,
-    /// The parameter that an OpenAI error names.
     pub(crate) param: Option<&'static str>,
-    /// The code that an OpenAI error names.
     pub(crate) code: Option<&'static str>,
 }
 
@@ -67,7 +61,7 @@ impl Invalid {
     }
 }
 
-/// Reads the body of a request. The path names the model and the manner of the answer for some formats.
+/// Reads the body of a request. In some formats the path names the model and whether to stream.
 pub(crate) fn parse(
     form: Form,
     path_model: Option<&str>,
@@ -185,7 +179,7 @@ fn converse(body: &mut Value, ask: &mut Ask) {
     ask.tools = offered(body, "/toolConfig/tools", "/toolSpec", "/inputSchema/json");
 }
 
-/// The tools of a request. The pointers lead to the list, to the tool in an entry and to the schema in a tool.
+/// The tools of a request. The pointers select the list, the tool in an entry and the schema in a tool.
 fn offered(body: &mut Value, list: &str, tool: &str, schema: &str) -> Vec<OfferedTool> {
     let Some(Value::Array(list)) = body.pointer_mut(list) else { return Vec::new() };
     let read = |entry: &mut Value| {
@@ -218,7 +212,6 @@ pub(crate) fn role(message: &Value) -> &str {
     message.get("role").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Whether a message is one of the user's.
 fn is_users(message: &Value) -> bool {
     role(message) == "user"
 }

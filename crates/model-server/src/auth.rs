@@ -1,4 +1,4 @@
-//! Whether a request carries what its provider demands: keys, versions, signatures.
+//! Checks that a request carries what its provider demands: keys, versions, signatures.
 
 use std::time::{Duration, SystemTime};
 
@@ -19,7 +19,6 @@ use crate::route::Form;
 /// How far the clock of a signature may be off.
 const SKEW: Duration = Duration::from_mins(5);
 
-/// Checks keys, versions and signatures.
 pub(crate) fn check(form: Form, options: &Options, parts: &Parts, body: &[u8]) -> Result<(), Refusal> {
     let headers = &parts.headers;
     let bearer = text(headers, "authorization").and_then(|value| value.strip_prefix("Bearer "));
@@ -126,7 +125,7 @@ fn check_signature(keys: Option<&AwsKeys>, header: &str, parts: &Parts, body: &[
     if expected == claim.signature { Ok(()) } else { Err(WRONG) }
 }
 
-/// The signature that these keys give to this request, over the headers that the request says are signed.
+/// The expected signature of this request, over the headers that the request lists as signed.
 fn expected_signature(
     claim: &Claim<'_>,
     keys: &AwsKeys,
@@ -134,7 +133,7 @@ fn expected_signature(
     parts: &Parts,
     body: &[u8],
 ) -> Option<String> {
-    // The signer adds these by itself.
+    // The signer adds these itself.
     const OWN: [&str; 3] = ["x-amz-date", "x-amz-security-token", "x-amz-content-sha256"];
     let mut settings = SigningSettings::default();
     settings.excluded_headers = None;

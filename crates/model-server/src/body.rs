@@ -1,4 +1,4 @@
-//! Bodies of answers: whole or flowing, and every way in which they may end.
+//! Bodies of answers, whole or streamed, and every way in which they may end.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,15 +14,15 @@ use crate::answer::first_piece;
 use crate::stats::Passage;
 use crate::voice::{Reply, Voice, voice};
 
-/// A stream is handed on in pieces of about this many bytes.
+/// A stream is passed on in pieces of about this many bytes.
 const FRAME: usize = 16 * 1024;
 
-/// What the server knows of a connection.
+/// The server's state of one connection.
 #[derive(Default)]
 pub(crate) struct ConnectionState {
-    /// It is to end with a reset.
+    /// The server will close it with a reset.
     pub(crate) reset: AtomicBool,
-    /// Its answer will never end by itself.
+    /// Its answer never ends by itself.
     pub(crate) hung: AtomicBool,
 }
 
@@ -31,24 +31,22 @@ pub(crate) struct ConnectionState {
 #[error("the connection is broken on purpose")]
 pub(crate) struct Broken;
 
-/// How an answer ends that does not end as it should.
+/// How an answer ends early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Midway {
-    /// It just ends.
+    /// The body just ends.
     Cut,
-    /// The connection breaks.
     Break,
-    /// Nothing more comes.
+    /// The connection stays open without further bytes.
     Stall,
-    /// An error comes instead of the rest.
+    /// An error replaces the rest.
     Error,
-    /// A wrong event comes.
+    /// An event has a wrong type.
     Malformed,
-    /// Bytes come that are no event.
+    /// Bytes follow that are not an event.
     Garbage,
 }
 
-/// The body of an answer.
 pub(crate) enum Body {
     Whole(Whole),
     Stream(Box<Stream>),
@@ -63,11 +61,11 @@ pub(crate) struct Whole {
     connection: Option<Arc<ConnectionState>>,
 }
 
-/// What follows the last byte that is sent.
+/// What the body does after its last byte.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum After {
     Finish,
-    /// What was sent must leave the machine before the connection ends, hence a turn in between.
+    /// Yields once, so that the bytes leave the machine before the connection ends.
     Flush {
         reset: bool,
     },
@@ -79,14 +77,14 @@ enum After {
 }
 
 impl Whole {
-    /// All of it.
+    /// The complete body.
     pub(crate) fn complete(bytes: impl Into<Bytes>, passage: Option<Passage>) -> Body {
         let bytes = bytes.into();
         let announced = bytes.len() as u64;
         Body::Whole(Self { bytes, announced, after: After::Finish, passage, connection: None })
     }
 
-    /// Half of it, and then something else.
+    /// Half of the body, followed by a fault.
     pub(crate) fn half(
         bytes: &Bytes,
         midway: Midway,
@@ -144,15 +142,14 @@ impl Whole {
     }
 }
 
-/// A body that is written while it flows.
+/// A body that is written while it is sent.
 pub(crate) struct Stream {
     reply: Reply,
     voice: &'static dyn Voice,
     stage: Stage,
-    /// Tokens sent.
     sent: u64,
     pace: Option<Pace>,
-    /// What happens, and after how many tokens.
+    /// The fault, and after how many tokens it happens.
     midway: Option<(Midway, u64)>,
     passage: Passage,
     connection: Arc<ConnectionState>,
@@ -170,7 +167,7 @@ enum Stage {
     Break,
 }
 
-/// How fast tokens come.
+/// The speed of a stream.
 struct Pace {
     per_second: f64,
     started: Option<Instant>,
@@ -178,7 +175,6 @@ struct Pace {
 }
 
 impl Pace {
-    /// How many tokens are due.
     fn due(&mut self) -> u64 {
         let now = Instant::now();
         let elapsed = now.saturating_duration_since(*self.started.get_or_insert(now)).as_secs_f64();
@@ -191,7 +187,7 @@ impl Pace {
         due.saturating_add(1)
     }
 
-    /// Waits until so many tokens and one more are due.
+    /// Waits until one token more than `sent` is due.
     fn wait(&mut self, context: &mut Context<'_>, sent: u64) -> Poll<()> {
         #[expect(clippy::cast_precision_loss, reason = "nobody waits for 2^52 tokens")]
         let offset =
@@ -254,7 +250,7 @@ impl Stream {
         }
     }
 
-    /// Writes the next event; false when there is nothing to write for now.
+    /// Writes the next event; false when there is nothing to write yet.
     fn step(&mut self, out: &mut BytesMut, due: u64) -> bool {
         if let Some((midway, after)) = self.midway
             && (self.stage == Stage::End || matches!(self.stage, Stage::Pieces { .. }) && self.sent >= after)

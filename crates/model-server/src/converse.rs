@@ -1,4 +1,4 @@
-//! Bedrock's Converse format as it is written.
+//! Writes Bedrock's Converse format.
 
 use aec_model::script::Ending;
 use bytes::BytesMut;
@@ -8,10 +8,9 @@ use crate::answer::Part;
 use crate::frame;
 use crate::voice::{Reply, Voice, json};
 
-/// The voice of Converse.
 pub(crate) struct Converse;
 
-/// Real events are padded so that their lengths say nothing.
+/// Bedrock pads events so that their lengths reveal nothing.
 const PADDING: &str = "abcdefghijklmnop";
 
 impl Voice for Converse {
@@ -35,7 +34,7 @@ impl Voice for Converse {
     }
 
     fn open(&self, reply: &Reply, index: usize, out: &mut BytesMut) {
-        // Only calls announce themselves.
+        // Only tool calls have a start event.
         if let Part::Call { id, name, .. } = &reply.answer.parts[index] {
             let start = json!({"toolUse": {"name": name, "toolUseId": format!("tooluse_{id}")}});
             let event = json!({"contentBlockIndex": index, "p": PADDING, "start": start});

@@ -1,9 +1,8 @@
-//! Draws: numbers that follow from a seed and a request, and the two tables of bounded size that remember
-//! what was asked before.
+//! Random numbers derived from a seed and a request, and two tables of bounded size that remember earlier requests.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// One number from two, such that all bits of both count.
+/// Combines two numbers so that all bits of both count.
 pub(crate) fn mix(a: u64, b: u64) -> u64 {
     let mut z = a ^ b.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -11,7 +10,7 @@ pub(crate) fn mix(a: u64, b: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// One number from some bytes and a number.
+/// Combines a number and some bytes.
 pub(crate) fn mix_bytes(start: u64, bytes: &[u8]) -> u64 {
     let mut hash = mix(start, bytes.len() as u64);
     let mut chunks = bytes.chunks_exact(8);
@@ -24,7 +23,7 @@ pub(crate) fn mix_bytes(start: u64, bytes: &[u8]) -> u64 {
     mix(hash, rest)
 }
 
-/// A sequence of numbers that follows from its seed.
+/// A pseudo-random sequence.
 #[derive(Clone, Copy)]
 pub(crate) struct Draws(u64);
 
@@ -43,7 +42,7 @@ impl Draws {
         unit(self.next())
     }
 
-    /// A number of a range, both ends included.
+    /// A number in a range, both ends included.
     pub(crate) fn between(&mut self, least: u64, most: u64) -> u64 {
         let span = most.saturating_sub(least).saturating_add(1);
         least + self.next() % span
@@ -77,9 +76,9 @@ pub(crate) fn unit(number: u64) -> f64 {
     share
 }
 
-/// How often each request came, in a table that does not grow. Requests whose digests end alike share a
-/// counter, so among very many different requests a new one may find its counter above zero; it is then drawn
-/// for like a repetition, with the same probabilities.
+/// How often each request came, in a table that does not grow. Requests whose digests end alike share a counter, so
+/// among very many different requests a new one may find its counter above zero; it is then treated like a
+/// repetition, with the same probabilities.
 pub(crate) struct Repetitions(Box<[AtomicU32]>);
 
 impl Repetitions {
@@ -95,8 +94,8 @@ impl Repetitions {
     }
 }
 
-/// Prompts whose beginnings a provider's cache would know, as fingerprints in a table that does not grow. A
-/// newer prompt takes the place of an older one with the same slot, as in a cache that evicts.
+/// Prompts that a provider's cache would hold, as fingerprints in a table that does not grow. A newer prompt replaces
+/// an older one in the same slot, as in a cache that evicts.
 pub(crate) struct Prefixes(Box<[AtomicU64]>);
 
 impl Prefixes {
@@ -115,7 +114,7 @@ impl Prefixes {
     }
 }
 
-/// A place in a table whose length is a power of two.
+/// A slot in a table whose length is a power of two.
 fn slot(number: u64, length: usize) -> usize {
     usize::try_from(number & (length as u64 - 1)).unwrap_or(0)
 }

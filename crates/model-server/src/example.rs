@@ -1,10 +1,10 @@
-//! A value that satisfies a JSON Schema in the plain cases: what a tool asks for, and no more.
+//! Makes a minimal value that satisfies a JSON Schema, for the simple cases: the arguments of a tool call.
 
 use serde_json::{Map, Value, json};
 
 use crate::draw::Draws;
 
-/// Deeper schemas, such as those that contain themselves, end here.
+/// Recursion stops here, for schemas that contain themselves.
 const DEEPEST: usize = 12;
 
 /// A value with the required keys only.

@@ -1,4 +1,4 @@
-//! What can be made to go wrong, and for which requests.
+//! Faults that the server can produce, and for which requests.
 
 use std::str::FromStr;
 
@@ -18,23 +18,23 @@ pub enum FaultKind {
     Server,
     /// The service is unavailable.
     Unavailable,
-    /// The service is overloaded; a stream says so in its middle.
+    /// The service is overloaded; a stream reports it midway.
     Overloaded,
     /// No answer at all until the client goes away.
     Timeout,
     /// The connection is closed without an answer.
     Reset,
-    /// The answer ends in its middle: fewer bytes than announced, or a stream without its closing event.
+    /// The answer ends midway: fewer bytes than announced, or a stream without its closing event.
     Cut,
-    /// The connection breaks in the middle of the answer.
+    /// The connection breaks midway.
     Broken,
-    /// The answer stops in its middle and the connection stays open.
+    /// The answer stops midway and the connection stays open.
     Stall,
-    /// A success whose body is not what it says it is.
+    /// A success whose body does not match its content type.
     Garbage,
-    /// A success with a wrong type in a field that everybody reads.
+    /// A success with a wrong type in a field that every client reads.
     Malformed,
-    /// A success that says nothing.
+    /// A success without content.
     Empty,
     /// The content filter refuses the request.
     Filter,
@@ -44,12 +44,11 @@ pub enum FaultKind {
     Overlong,
     /// The key is refused.
     Auth,
-    /// The answer ends at the limit of tokens.
+    /// The answer ends at the token limit.
     Length,
 }
 
 impl FaultKind {
-    /// All kinds.
     pub const ALL: [Self; 18] = [
         Self::Rate,
         Self::RateDate,
@@ -107,12 +106,11 @@ impl FromStr for FaultKind {
     }
 }
 
-/// All names, for messages.
 fn names() -> String {
     format!("there is {}", text::one_of(&FaultKind::ALL.map(FaultKind::name)))
 }
 
-/// A kind of fault and the share of requests that it befalls.
+/// A kind of fault and the share of requests that get it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fault {
     pub kind: FaultKind,
@@ -123,7 +121,7 @@ pub struct Fault {
 impl FromStr for Fault {
     type Err = String;
 
-    /// `KIND=PROBABILITY`; a kind alone always happens.
+    /// `KIND=PROBABILITY`; a kind alone has probability 1.
     fn from_str(text: &str) -> Result<Self, String> {
         let (name, share) = text.split_once('=').unwrap_or((text, "1"));
         let kind = name.trim().parse()?;
@@ -136,8 +134,8 @@ impl FromStr for Fault {
     }
 }
 
-/// The fault that befalls a request, if any: it follows from the seed, the digest of the request's body and how
-/// often this digest came before, so the order of different requests does not matter.
+/// The fault of a request, if any. It depends on the seed, the digest of the request's body and how often this digest
+/// came before, so the order of different requests does not matter.
 pub(crate) fn draw(faults: &[Fault], seed: u64, digest: u64, repetition: u32) -> Option<FaultKind> {
     if faults.is_empty() {
         return None;

@@ -17,7 +17,7 @@ pub(crate) fn event(out: &mut BytesMut, name: &'static str, payload: &Value) {
     );
 }
 
-/// Appends the exception of a service that has too much to do.
+/// Appends the exception of an overloaded service.
 pub(crate) fn overloaded(out: &mut BytesMut) {
     let headers = [
         (":exception-type", "serviceUnavailableException"),
@@ -27,7 +27,7 @@ pub(crate) fn overloaded(out: &mut BytesMut) {
     append(out, headers, &json!({"message": "Bedrock is unable to process your request."}));
 }
 
-/// Appends bytes with the length of a frame and a checksum that is not theirs.
+/// Appends bytes with the length of a frame and a wrong checksum.
 pub(crate) fn garbage(out: &mut BytesMut) {
     out.extend_from_slice(&[0, 0, 0, 20, 0, 0, 0, 0, 1, 2, 3, 4, b'h', b't', b'm', b'l', 5, 6, 7, 8]);
 }
@@ -37,6 +37,6 @@ fn append(out: &mut BytesMut, headers: [(&'static str, &'static str); 3], payloa
     for (name, value) in headers {
         message = message.add_header(Header::new(name, HeaderValue::String(value.into())));
     }
-    // A frame fails only when it is larger than 4 GiB.
+    // Writing fails only for frames larger than 4 GiB.
     let _unused = write_message_to(&message, out);
 }

@@ -1,4 +1,4 @@
-//! One request from its arrival to its answer.
+//! Handles one request from its arrival to its answer.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -29,13 +29,13 @@ use crate::stats::{Counters, Passage};
 use crate::voice::{Reply, voice};
 use crate::{anthropic, openai};
 
-/// Larger requests are refused.
+/// In bytes; larger requests are refused.
 const LARGEST_REQUEST: usize = 64 * 1024 * 1024;
 
 /// The models that the server lists; it answers for any other name as well.
 const MODELS: [&str; 1] = ["test-model"];
 
-/// A request as it came.
+/// A request as received.
 #[derive(Clone, Debug)]
 pub struct KeptRequest {
     /// Path and query.
@@ -44,7 +44,6 @@ pub struct KeptRequest {
     pub body: Bytes,
 }
 
-/// What all connections share.
 pub(crate) struct Shared {
     pub(crate) options: Options,
     pub(crate) counters: Arc<Counters>,
@@ -54,41 +53,40 @@ pub(crate) struct Shared {
     kept: Mutex<VecDeque<KeptRequest>>,
 }
 
-/// What becomes of a request.
+/// How the server treats a request.
 enum Plan {
     Answer {
         wait: Duration,
         response: Response<Body>,
     },
-    /// No answer until the client goes away.
+    /// Does not answer until the client disconnects.
     Hang(Passage),
-    /// No answer, and the connection is closed.
+    /// Closes the connection without an answer.
     Reset(Passage),
 }
 
-/// What a request is, apart from its body.
+/// A request apart from its body.
 struct Target<'a> {
     form: Form,
     parts: &'a Parts,
-    /// The model, where the path names it.
+    /// The model, if the path names it.
     model: Option<&'a str>,
     /// Whether the path asks for a stream.
     stream: bool,
     connection: &'a Arc<ConnectionState>,
 }
 
-/// A request and what is drawn for it.
+/// A request and its random seeds.
 struct Arrival<'a> {
     target: Target<'a>,
-    /// Seed of what is the same for the same request.
+    /// Equal for equal requests.
     draw: u64,
-    /// Seed of what differs from one time to the next.
+    /// Different for each repetition of a request.
     occasion: u64,
     repetition: u32,
     digest: u64,
 }
 
-/// Answers one request.
 pub(crate) async fn handle(
     shared: Arc<Shared>,
     connection: Arc<ConnectionState>,
@@ -159,7 +157,7 @@ impl Shared {
         kept.push_back(request);
     }
 
-    /// What is not for the model.
+    /// Answers requests that do not go to the model.
     fn aside(&self, route: &Route, parts: &Parts) -> Response<Body> {
         let (status, value) = match route {
             Route::Stats => (StatusCode::OK, json!(self.counters.snapshot())),
@@ -207,7 +205,7 @@ impl Shared {
         }
     }
 
-    /// Lets a request through, or says how long it has to wait.
+    /// Admits a request, or says how long it must wait.
     fn check_limits(&self, passage: &Passage) -> Result<Option<Level>, (Duration, Option<Level>)> {
         let too_many = |limit: usize| usize::try_from(passage.others).unwrap_or(usize::MAX) >= limit;
         if self.options.limit_in_flight.is_some_and(too_many) {
@@ -219,7 +217,7 @@ impl Shared {
         }
     }
 
-    /// What is asked, what goes wrong and how long it takes.
+    /// Decides the answer, the fault and the latency.
     fn consider(
         &self,
         arrival: &Arrival<'_>,

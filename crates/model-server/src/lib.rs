@@ -1,7 +1,7 @@
-//! A local model server that speaks the providers' formats faithfully: whole answers and streams, errors, limits
-//! and faults on demand. For tests, benchmarks, demonstrations and set-ups without a key.
+//! A local model server that reproduces the providers' formats faithfully: whole answers and streams, errors, limits
+//! and faults on demand. For tests, benchmarks, demonstrations and use without a key.
 //!
-//! It keeps nothing per conversation and nothing that grows: what it says follows from a seed and the request.
+//! It keeps no state per conversation and none that grows: a seed and the request determine the answer.
 
 mod answer;
 mod anthropic;
@@ -46,13 +46,13 @@ pub use stats::Stats;
 use body::ConnectionState;
 use handle::{Shared, handle};
 
-/// How long answers may still take when the server stops.
+/// How long running answers may continue when the server stops.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Connections that may wait to be accepted.
 const BACKLOG: u32 = 4096;
 
-/// A running server. Dropping it stops it at once; [`TestServer::stop`] lets answers end.
+/// A running server. Dropping it stops it at once; [`TestServer::stop`] lets running answers finish.
 pub struct TestServer {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -84,20 +84,20 @@ impl TestServer {
         format!("http://{}", self.address)
     }
 
-    /// The counters now.
+    /// The current counters.
     pub fn stats(&self) -> Stats {
         self.shared.counters.snapshot()
     }
 
-    /// The last requests to the model, oldest first; as many as the options keep.
+    /// The last requests to the model, oldest first; [`Options::keep_requests`] limits their number.
     pub fn requests(&self) -> Vec<KeptRequest> {
         self.shared.kept()
     }
 
-    /// Accepts no more connections, lets answers end for a few seconds, and closes the rest.
+    /// Accepts no more connections, lets answers finish for a few seconds, and closes the rest.
     pub async fn stop(mut self) -> Stats {
         self.shared.counters.stop();
-        // Nobody listens when there is no connection.
+        // Sending fails when there is no connection, which is fine.
         let _unused = self.stop.send(true);
         if let Some(accepting) = self.accepting.take() {
             // The task only ends early with its runtime.
@@ -125,7 +125,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>, mut stop: watch::Rec
                     shared.counters.connection();
                     connections.spawn(serve(stream, Arc::clone(&shared), stop.clone()));
                 }
-                // Out of descriptors, most likely; some are given back soon.
+                // Most likely out of file descriptors; some are freed soon.
                 Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
             },
             Some(_) = connections.join_next() => {}
@@ -137,13 +137,13 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>, mut stop: watch::Rec
 }
 
 async fn serve(stream: TcpStream, shared: Arc<Shared>, mut stop: watch::Receiver<bool>) {
-    // Without it small events would wait for each other.
+    // Without it small events would be delayed and sent together.
     let _unused = stream.set_nodelay(true);
     let state = Arc::new(ConnectionState::default());
     let service = service_fn(|request| handle(Arc::clone(&shared), Arc::clone(&state), request));
     let mut connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
     let stopping = tokio::select! {
-        // An error is a client that went away or a fault of our own making.
+        // An error means that the client disconnected, or is an intended fault.
         _ = &mut connection => false,
         _ = stop.changed() => true,
     };
@@ -152,7 +152,7 @@ async fn serve(stream: TcpStream, shared: Arc<Shared>, mut stop: watch::Receiver
         let _unused = tokio::time::timeout(GRACE, &mut connection).await;
     }
     if state.reset.load(Ordering::Relaxed) {
-        // Closing with a reset instead of a farewell.
+        // Closes with a reset instead of an orderly shutdown.
         let _unused = connection.into_parts().io.into_inner().set_zero_linger();
     }
 }

@@ -5,18 +5,18 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// So many requests per minute: a full bucket at first, refilled at that rate.
+/// A limit of requests per minute: the bucket starts full and refills at that rate.
 pub(crate) struct Bucket {
     capacity: f64,
     state: Mutex<(f64, Instant)>,
 }
 
-/// What the bucket says to one request.
+/// The state of the bucket after one request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Level {
     pub(crate) limit: u32,
     pub(crate) remaining: u32,
-    /// How long until the request is let through; zero if it is.
+    /// How long the request must wait; zero if it was admitted.
     pub(crate) wait: Duration,
     /// How long until the bucket is full.
     pub(crate) reset: Duration,
@@ -28,7 +28,7 @@ impl Bucket {
         Self { capacity, state: Mutex::new((capacity, Instant::now())) }
     }
 
-    /// Takes one request out, if there is one.
+    /// Takes one request from the bucket, if there is one.
     pub(crate) fn take(&self) -> Level {
         let per_second = self.capacity / 60.0;
         let now = Instant::now();

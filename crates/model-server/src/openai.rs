@@ -1,4 +1,4 @@
-//! OpenAI chat completions as they are written, and what Azure adds to them.
+//! Writes OpenAI chat completions, and Azure's additions to them.
 
 use std::borrow::Cow;
 
@@ -10,12 +10,11 @@ use crate::answer::Part;
 use crate::route::Form;
 use crate::voice::{CREATED, Reply, Voice, json};
 
-/// The voice of OpenAI-like servers.
 pub(crate) struct OpenAi;
 
 impl Voice for OpenAi {
     fn whole(&self, reply: &Reply, out: &mut BytesMut) {
-        // Written by hand: load tests ask for little else.
+        // Written by hand for speed: load tests request almost nothing else.
         put(
             out,
             &format!(
@@ -59,7 +58,7 @@ impl Voice for OpenAi {
 
     fn start(&self, reply: &mut Reply, out: &mut BytesMut) {
         if reply.form == Form::Azure {
-            // Azure speaks of the prompt first, in an event without choices.
+            // Azure first reports on the prompt, in an event without choices.
             data(
                 out,
                 &json!({"choices": [], "created": 0, "id": "", "model": "", "object": "",
@@ -141,7 +140,6 @@ impl Voice for OpenAi {
     }
 }
 
-/// The list of models.
 pub(crate) fn models(names: &[&str]) -> Value {
     let entry = |name: &&str| json!({"id": name, "object": "model", "created": CREATED, "owned_by": "test"});
     json!({"object": "list", "data": names.iter().map(entry).collect::<Vec<_>>()})
@@ -171,7 +169,7 @@ fn chunk(reply: &Reply, out: &mut BytesMut, finish: Option<&str>, delta: impl Fn
     out.extend_from_slice(b"}\n\n");
 }
 
-/// The text; nothing when there are only calls.
+/// The text; `None` when there are only tool calls.
 fn text(reply: &Reply) -> Option<Cow<'_, str>> {
     let mut texts = reply.answer.parts.iter().filter_map(|part| match part {
         Part::Text(text) => Some(text.as_str()),
@@ -187,7 +185,7 @@ fn call(part: &Part) -> Option<Value> {
     Some(json!({"id": format!("call_{id}"), "type": "function", "function": function}))
 }
 
-/// Which call a part is, counted among the calls.
+/// The position of a part among the tool calls.
 fn call_position(reply: &Reply, index: usize) -> usize {
     reply.answer.parts[..index].iter().filter(|part| matches!(part, Part::Call { .. })).count()
 }
@@ -218,7 +216,7 @@ fn finish_reason(ending: Ending) -> &'static str {
     }
 }
 
-/// What Azure says of the four kinds of harm.
+/// Azure's results for the four kinds of harm.
 pub(crate) fn filter_results(ending: Ending) -> Value {
     let hit = ending == Ending::ContentFilter;
     let safe = json!({"filtered": false, "severity": "safe"});

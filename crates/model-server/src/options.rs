@@ -1,4 +1,4 @@
-//! How the server behaves: what it answers, how fast, and what goes wrong.
+//! Options of the server: its answers, speed and faults.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,14 +9,13 @@ use aec_model::script::Script;
 
 use crate::fault::Fault;
 
-/// How a test server behaves. The defaults answer every request at once.
+/// Options of a test server. With the defaults it answers every request at once.
 #[derive(Clone)]
 pub struct Options {
-    /// Port on 127.0.0.1; 0 is one that is free.
+    /// Port on 127.0.0.1; 0 means any free one.
     pub port: u16,
     /// Seed of answers and faults.
     pub seed: u64,
-    /// What is said.
     pub answers: Answers,
     /// Tokens of a drawn answer.
     pub output_tokens: Range<u32>,
@@ -24,21 +23,21 @@ pub struct Options {
     pub tool_calls: f64,
     /// Time until the answer begins.
     pub latency: Range<Duration>,
-    /// How fast a stream flows; at once when absent.
+    /// Speed of a stream; unlimited when absent.
     pub tokens_per_second: Option<f64>,
-    /// What goes wrong and how often; the probabilities add up to at most 1.
+    /// Faults and their probabilities, which add up to at most 1.
     pub faults: Vec<Fault>,
     /// The wait that a rate limit asks for.
     pub retry_after: Duration,
     /// Requests above this many at a time are refused.
     pub limit_in_flight: Option<usize>,
-    /// A bucket of this many requests, refilled within a minute.
+    /// A bucket of this many requests that refills within a minute.
     pub requests_per_minute: Option<u32>,
     /// The key that requests must carry; any key when absent.
     pub key: Option<String>,
     /// The keys with which Bedrock requests must be signed; any signature of the right shape when absent.
     pub aws: Option<AwsKeys>,
-    /// How many requests are kept for [`crate::TestServer::requests`]; the oldest go first.
+    /// How many requests to keep for [`crate::TestServer::requests`]; the oldest are dropped first.
     pub keep_requests: usize,
 }
 
@@ -76,7 +75,7 @@ impl fmt::Debug for Options {
 }
 
 impl Options {
-    /// What contradicts itself, if anything does.
+    /// Reports the first contradiction between options.
     pub fn check(&self) -> Result<(), String> {
         let sum: f64 = self.faults.iter().map(|fault| fault.probability).sum();
         if !(0.0..=1.0 + 1e-9).contains(&sum) {
@@ -95,24 +94,21 @@ impl Options {
     }
 }
 
-/// What the server says.
 #[derive(Clone, Debug, Default)]
 pub enum Answers {
-    /// Words that follow from the seed and the request.
+    /// Words derived from the seed and the request.
     #[default]
     Drawn,
     /// The last text of the user.
     Echo,
-    /// Reply k for a request with k turns of the assistant; the last one from then on.
+    /// Reply k for a request with k assistant turns; the last reply for any further turn.
     Script(Arc<Script>),
 }
 
 /// Keys with which requests to Bedrock are signed.
 #[derive(Clone)]
 pub struct AwsKeys {
-    /// The public half.
     pub access_key_id: String,
-    /// The secret half.
     pub secret_access_key: String,
     /// The token of temporary keys.
     pub session_token: Option<String>,
@@ -124,7 +120,7 @@ impl fmt::Debug for AwsKeys {
     }
 }
 
-/// From a least to a most, both included.
+/// A range with both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range<T> {
     pub least: T,
@@ -132,7 +128,7 @@ pub struct Range<T> {
 }
 
 impl<T: Copy + PartialOrd> Range<T> {
-    /// Always the same.
+    /// A range of one value.
     pub fn only(value: T) -> Self {
         Self { least: value, most: value }
     }
@@ -169,7 +165,7 @@ impl FromStr for Range<Duration> {
     }
 }
 
-/// A duration as written: `50ms`, `1.5s`, `2m`.
+/// Parses a duration such as `50ms`, `1.5s`, `2m`.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("`{text}` is not a duration such as 50ms, 1.5s or 2m");
     let digits = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());

@@ -1,4 +1,4 @@
-//! Calls of tools and their results belong together: providers refuse a conversation in which they do not.
+//! Checks that tool calls and results match: providers refuse a conversation in which they do not.
 
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ pub(crate) fn check(form: Form, messages: &[Value]) -> Result<(), Invalid> {
     }
 }
 
-/// Results are messages of their own, directly after the calls.
+/// Checks formats in which results are separate messages directly after the calls.
 fn check_tool_messages(messages: &[Value]) -> Result<(), Invalid> {
     let mut open: Vec<&str> = Vec::new();
     for message in messages {
@@ -49,13 +49,13 @@ fn unanswered(open: &[&str]) -> Result<(), Invalid> {
 type Ids<'a> = (Vec<&'a str>, Vec<&'a str>);
 
 enum Mismatch<'a> {
-    /// Calls of a message without results in the next one.
+    /// Calls of a message without results in the next message.
     Unanswered(usize, Vec<&'a str>),
-    /// A result in a message without its call in the one before.
+    /// A result in a message whose call is not in the previous message.
     Uncalled(usize, &'a str),
 }
 
-/// Results are blocks of the message after the calls.
+/// Checks formats in which results are blocks of the message after the calls.
 fn check_blocks(
     messages: &[Value],
     ids: fn(&Value) -> Ids<'_>,

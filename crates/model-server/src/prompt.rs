@@ -1,4 +1,4 @@
-//! How long a prompt is, and how much of it a provider's cache would know.
+//! Counts the tokens of a prompt, and how many of them a provider's cache would hold.
 
 use serde_json::Value;
 
@@ -6,17 +6,16 @@ use crate::ask::{messages, role};
 use crate::draw::{Prefixes, mix, mix_bytes};
 use crate::route::Form;
 
-/// Bytes of text that make one token.
 const BYTES_PER_TOKEN: u64 = 4;
-/// What a picture counts for, in bytes of text.
+/// The length of a picture, in bytes of text.
 const PICTURE: u64 = 4_000;
-/// A marked prefix is found again when its end lies at most this many blocks before the mark.
+/// A cached prefix is found if it ends at most this many blocks before the mark.
 const LOOK_BACK: usize = 20;
-/// OpenAI caches prompts of this many tokens and more, in steps.
+/// OpenAI caches prompts of at least this many tokens, in steps.
 const OPENAI_LEAST: u64 = 1_024;
 const OPENAI_STEP: u64 = 128;
 
-/// Keys inside messages whose values are no text of the conversation.
+/// Keys inside messages whose values are not text of the conversation.
 const NO_TEXT: [&str; 10] = [
     "role",
     "type",
@@ -30,16 +29,16 @@ const NO_TEXT: [&str; 10] = [
     "signature",
 ];
 
-/// The length of a prompt and the places at which it may be cached.
+/// The length of a prompt and where it may be cached.
 #[derive(Debug, Default)]
 pub(crate) struct Prompt {
     bytes: u64,
-    /// Ends of blocks; empty when nothing is to be cached.
+    /// Ends of blocks; empty when the request does not use the cache.
     ends: Vec<End>,
     automatic: bool,
 }
 
-/// The end of a block: all before it, in bytes and as a fingerprint, and whether the prompt is to be cached here.
+/// The end of a block: length and fingerprint of everything before it, and whether the request marks it.
 #[derive(Debug)]
 struct End {
     bytes: u64,
@@ -49,11 +48,9 @@ struct End {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct InputTokens {
-    /// What the cache did not know and does not keep.
+    /// Neither read from the cache nor written to it.
     pub(crate) fresh: u64,
-    /// What it knew.
     pub(crate) read: u64,
-    /// What it keeps from now on.
     pub(crate) written: u64,
 }
 
@@ -92,12 +89,12 @@ impl Prompt {
         prompt
     }
 
-    /// What the prompt counts for, without looking at caches.
+    /// The number of tokens, without regard to the cache.
     pub(crate) fn tokens(&self) -> u64 {
         tokens(self.bytes)
     }
 
-    /// What the prompt counts for; the cache knows it from now on.
+    /// Counts the tokens and adds the prompt to the cache.
     pub(crate) fn count(&self, cache: &Prefixes) -> InputTokens {
         let known = self.ends.iter().enumerate().rev().find(|(index, end)| {
             let reach = self.ends.iter().skip(*index).take(LOOK_BACK + 1);
@@ -126,11 +123,11 @@ fn tokens(bytes: u64) -> u64 {
 enum Kind {
     Tool,
     Block,
-    /// A whole message of OpenAI's format.
+    /// A whole message in OpenAI's format.
     Message,
 }
 
-/// Everything that is part of the prompt, in the order in which providers put it together.
+/// Visits every part of the prompt, in the order in which providers assemble it.
 fn visit(form: Form, body: &Value, see: &mut dyn FnMut(&Value, Kind)) {
     let mut list = |value: Option<&Value>, kind| match value {
         Some(Value::Array(items)) => items.iter().for_each(|item| see(item, kind)),
@@ -156,9 +153,9 @@ fn visit(form: Form, body: &Value, see: &mut dyn FnMut(&Value, Kind)) {
 #[derive(Default)]
 struct Tally {
     bytes: u64,
-    /// Absent while nobody needs it.
+    /// Absent while no cache needs it.
     hash: Option<u64>,
-    /// Whether a mark for the cache was met.
+    /// Whether a cache mark was found.
     marked: bool,
 }
 
@@ -263,7 +260,7 @@ mod tests {
         let first = json!({"system": [marked(&"s".repeat(400))], "messages": [{"role": "user", "content": "12345678"}]});
         assert_eq!(count(&first), InputTokens { fresh: 2, read: 0, written: 100 });
         assert_eq!(count(&first), InputTokens { fresh: 2, read: 100, written: 0 });
-        // The mark moves on with the conversation; what was written before is read.
+        // The mark moves with the conversation; the prefix that was written before is read.
         let next = json!({"system": [{"type": "text", "text": "s".repeat(400)}],
             "messages": [{"role": "user", "content": "12345678"}, {"role": "assistant", "content": "1234"},
                 {"role": "user", "content": [marked("12345678")]}]});

@@ -16,25 +16,25 @@ use crate::route::Form;
 /// Why a request gets no answer.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// Too many requests; wait so long.
+    /// Too many requests; how long to wait.
     Rate(Wait),
     Server,
     Unavailable,
     Overloaded,
     Filter,
-    /// So many tokens are too many.
+    /// The prompt's tokens, which are too many.
     Overlong(u64),
     WrongKey,
     NoKey,
-    /// A signature that is not the right one, and why.
+    /// A wrong signature, and why.
     BadSignature(&'static str),
     Invalid(Invalid),
     TooLarge,
-    /// Azure does not know a path without a version.
+    /// Azure rejects a path without a version.
     NoVersion,
 }
 
-/// How the wait is told.
+/// How the answer states the wait.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Wait {
     For(Duration),
@@ -48,7 +48,7 @@ pub(crate) struct Told {
     pub(crate) body: Vec<u8>,
 }
 
-/// Puts a refusal in a provider's form. `id` is made of letters and digits.
+/// Renders a refusal in a provider's form. `id` consists of letters and digits.
 pub(crate) fn tell(form: Form, refusal: &Refusal, model: &str, id: &str) -> Told {
     let (status, value, kind) = match form {
         Form::OpenAi | Form::Azure => {
@@ -81,7 +81,7 @@ pub(crate) fn tell(form: Form, refusal: &Refusal, model: &str, id: &str) -> Told
     Told { status, headers, body: value.to_string().into_bytes() }
 }
 
-/// Tells how much is left of a limit, as providers do with every answer.
+/// Adds headers with the remaining requests of a limit, as providers do with every answer.
 pub(crate) fn tell_level(form: Form, level: &Level, headers: &mut HeaderMap) {
     let (limit, remaining) = (level.limit.to_string(), level.remaining.to_string());
     match form {
@@ -99,14 +99,14 @@ pub(crate) fn tell_level(form: Form, level: &Level, headers: &mut HeaderMap) {
     }
 }
 
-/// A header made of ASCII text.
+/// Adds a header of ASCII text.
 pub(crate) fn put(headers: &mut HeaderMap, name: &'static str, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         headers.insert(HeaderName::from_static(name), value);
     }
 }
 
-/// Bedrock never says how long to wait; only a date, which a proxy in front of it might send, is told.
+/// Bedrock never states a wait; it only gets a date, which a proxy in front of it might send.
 fn tell_wait(form: Form, wait: Wait, headers: &mut HeaderMap) {
     let span = match wait {
         Wait::Until(date) => {
@@ -120,7 +120,7 @@ fn tell_wait(form: Form, wait: Wait, headers: &mut HeaderMap) {
     if matches!(form, Form::Invoke | Form::Converse) {
         return;
     }
-    // Whole seconds are told as such; anything finer needs the newer header.
+    // This header holds whole seconds; a finer wait needs the newer header.
     let seconds = span.as_secs() + u64::from(span.subsec_nanos() > 0);
     headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
     if span.subsec_nanos() > 0 {
@@ -133,7 +133,7 @@ fn tell_wait(form: Form, wait: Wait, headers: &mut HeaderMap) {
     }
 }
 
-/// `1s`, `20ms`, `6m0s`: durations as OpenAI writes them.
+/// A duration as OpenAI writes it: `1s`, `20ms`, `6m0s`.
 fn short_time(span: Duration) -> String {
     let seconds = span.as_secs();
     match seconds {
@@ -301,7 +301,7 @@ fn bedrock(refusal: &Refusal) -> (u16, &'static str, String) {
     (status, kind, message.to_owned())
 }
 
-/// A context that so many tokens do not fit.
+/// The size of a context that these tokens exceed.
 fn context(tokens: u64) -> u64 {
     if tokens > 200_000 { 200_000 } else { tokens.saturating_sub(1).min(8_192) }
 }

@@ -1,43 +1,39 @@
-//! Which wire format a request speaks, by its path alone. Any prefix may stand before the known ends of paths.
+//! Finds the wire format of a request from its path alone. Any prefix may precede the known ends of paths.
 
 use http::Method;
 
-/// A wire format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// OpenAI chat completions.
     OpenAi,
-    /// The same, below a deployment of an Azure resource.
+    /// The same, for a deployment of an Azure resource.
     Azure,
     /// Anthropic messages.
     Anthropic,
-    /// Anthropic messages through Bedrock.
+    /// Anthropic messages on Bedrock.
     Invoke,
     /// Bedrock's own format.
     Converse,
 }
 
-/// Where a request goes.
+/// The destination of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
     Model {
         form: Form,
-        /// The name under which it is counted.
+        /// The kind under which the server counts it.
         kind: Kind,
-        /// The model, where the path names it.
+        /// The model, if the path names it.
         model: Option<String>,
         /// Whether the path asks for a stream.
         stream: bool,
     },
-    /// The list of models.
     Models,
-    /// The counters.
     Stats,
-    /// Nowhere.
     Unknown,
 }
 
-/// Kinds of paths, as they are counted.
+/// Kinds of paths that are counted separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub(crate) enum Kind {
@@ -112,7 +108,7 @@ impl Route {
     }
 }
 
-/// Text with its `%XX` replaced; what is no such escape stays.
+/// Replaces `%XX` escapes; leaves invalid ones unchanged.
 fn percent_decoded(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut decoded = Vec::with_capacity(bytes.len());

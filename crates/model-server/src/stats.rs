@@ -1,4 +1,4 @@
-//! What the server counts.
+//! The server's counters.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::fault::FaultKind;
 use crate::route::Kind;
 
-/// Counters at one moment.
+/// A snapshot of the counters.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Stats {
     /// Requests by the kind of their path.
@@ -20,26 +20,22 @@ pub struct Stats {
     pub faults: BTreeMap<&'static str, u64>,
     /// Requests refused because of a limit.
     pub limited: u64,
-    /// Connections accepted.
     pub connections: u64,
-    /// Requests that are being answered.
     pub in_flight: u64,
-    /// The most requests that were being answered at a time.
+    /// The highest number of requests in flight at one time.
     pub highest_in_flight: u64,
-    /// Tokens of all prompts that were answered.
+    /// Tokens of all answered prompts.
     pub input_tokens: u64,
-    /// Those of them that the cache knew.
+    /// Those of them that came from the cache.
     pub cached_tokens: u64,
-    /// Tokens of all answers.
     pub output_tokens: u64,
-    /// Answers that the client did not wait for.
+    /// Answers whose client disconnected early.
     pub disconnects: u64,
 }
 
-/// Statuses end below this.
+/// One more than the highest HTTP status.
 const STATUSES: usize = 600;
 
-/// The counters themselves.
 pub(crate) struct Counters {
     requests: [AtomicU64; Kind::NAMES.len()],
     statuses: Box<[AtomicU64]>,
@@ -52,7 +48,7 @@ pub(crate) struct Counters {
     cached: AtomicU64,
     output: AtomicU64,
     disconnects: AtomicU64,
-    /// From now on nobody but the server ends answers early.
+    /// Once set, unfinished answers do not count as disconnects.
     stopping: AtomicBool,
 }
 
@@ -106,7 +102,7 @@ impl Counters {
         self.stopping.store(true, Ordering::Relaxed);
     }
 
-    /// A request begins; it is in flight while the passage lasts.
+    /// Registers a request, which is in flight until the passage is dropped.
     pub(crate) fn enter(self: &Arc<Self>) -> Passage {
         let now = self.in_flight.fetch_add(1, Ordering::Relaxed) + 1;
         self.highest.fetch_max(now, Ordering::Relaxed);
@@ -144,16 +140,16 @@ fn add(counter: &AtomicU64, more: u64) {
     counter.fetch_add(more, Ordering::Relaxed);
 }
 
-/// A request on its way through the server. One that is dropped unfinished was given up by its client.
+/// A request in flight. If it is dropped unfinished, its client disconnected.
 pub(crate) struct Passage {
     counters: Arc<Counters>,
-    /// How many requests were in flight when this one came.
+    /// How many requests were in flight when this one arrived.
     pub(crate) others: u64,
     finished: bool,
 }
 
 impl Passage {
-    /// The answer is complete, or the server itself ends it early.
+    /// Marks the answer as complete, or as ended early by the server itself.
     pub(crate) fn finish(&mut self) {
         self.finished = true;
     }

@@ -1,7 +1,7 @@
-//! What a model call costs on this side of the wire, against a bare HTTP client that only sends and drops.
+//! The client's cost per model call, compared with a bare HTTP client that only sends and drops.
 //!
-//! `cargo bench -p aec-model --bench calls`. The test server runs in a process of its own (this program, started
-//! again), so that CPU time and memory are those of the client alone.
+//! `cargo bench -p aec-model --bench calls`. The test server runs in a separate process (this program, started again),
+//! so that CPU time and memory are those of the client alone.
 
 #![expect(
     clippy::unwrap_used,
@@ -50,7 +50,7 @@ fn main() {
     runtime.block_on(growth());
 }
 
-/// The server, until its input ends.
+/// Runs the server until its input ends.
 fn serve(kind: &str) {
     allow_many_connections();
     let options = match kind {
@@ -70,7 +70,7 @@ fn serve(kind: &str) {
     });
 }
 
-/// The server in a process of its own.
+/// The server in a separate process.
 struct Server {
     child: Child,
     url: String,
@@ -132,7 +132,7 @@ fn request(number: usize, max_tokens: u32) -> Request {
     }
 }
 
-/// Calls a function so many times, so many at once; how long it took.
+/// Calls a function `count` times, `at_once` concurrently; returns the duration.
 async fn drive<F>(count: usize, at_once: usize, call: impl Fn(usize) -> F + Send + Sync + 'static) -> Duration
 where
     F: Future<Output = ()> + Send,
@@ -168,7 +168,7 @@ fn cpu() -> f64 {
     ticks / 100.0
 }
 
-/// Memory of this process in MB: now, and the most so far.
+/// Memory of this process in MB: current, and peak.
 fn memory() -> (f64, f64) {
     let text = fs_err::read_to_string("/proc/self/status").unwrap();
     let field = |name: &str| {
@@ -187,7 +187,7 @@ async fn rates() {
     let (model, scope) = model(&server, &format!("stream = \"never\"\nmax_concurrency = {CONCURRENCY}"));
     let bare: Bare<_, Full<bytes::Bytes>> = Bare::builder(TokioExecutor::new()).build_http();
     let url = format!("{}/v1/chat/completions", server.url);
-    // The same bytes as the client sends, more or less.
+    // Roughly the bytes that the client sends.
     let body = |number: usize| {
         let wire = aec_model::dialect::Wire {
             model: "gpt-4.1-mini".to_owned(),
@@ -254,7 +254,7 @@ async fn streams() {
     const COUNT: usize = 2000;
     let server = Server::start("slow");
     let (model, mut scope) = model(&server, "stream = \"always\"\nmax_concurrency = 4096");
-    // The gate begins with 64 calls and doubles with every round of answers; short ones open it.
+    // The gate begins with 64 calls and doubles with every round of answers; short calls open it.
     let quick = move |number: usize, model: Model, scope: Scope| async move {
         model.call(&request(number, 1), &scope).await.outcome.unwrap();
     };

@@ -1,5 +1,5 @@
-//! Where an agent inside a room finds its model: at the address that its variables name, under the name that it was
-//! given. The name is whatever the gateway calls it, so no rule of names applies.
+//! Routes for an agent inside a sandbox: its variables name the address of the model. The gateway chooses the model's
+//! name, so no rule about names applies.
 
 use aec_base::env::Env;
 
@@ -11,8 +11,8 @@ const OPENAI: (&str, &str) = ("OPENAI_BASE_URL", "OPENAI_API_KEY");
 const ANTHROPIC: (&str, &str) = ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY");
 
 impl Routes {
-    /// The routes of an agent. An address in `OPENAI_BASE_URL` or `ANTHROPIC_BASE_URL` answers for its model; with both, a
-    /// model whose name begins with `claude-` is asked for at the latter. Without either, the rules of names apply.
+    /// The routes of an agent. An address in `OPENAI_BASE_URL` or `ANTHROPIC_BASE_URL` serves its model; with both, the
+    /// latter serves models whose names begin with `claude-`. Without either, the rules about names apply.
     pub fn of_agent(env: Env, model: &str) -> Result<Self, RouteError> {
         let mut routes = Self { env, ..Self::default() };
         let (openai, anthropic) = (routes.env.get(OPENAI.0).is_some(), routes.env.get(ANTHROPIC.0).is_some());

@@ -1,4 +1,4 @@
-//! The money side of one attempt: reserved before it is sent, settled when it is over, whatever becomes of it.
+//! The cost of one attempt: reserved before it is sent, settled when it is over, however it ends.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,7 +9,7 @@ use crate::meter::{Account, Charge, Quote, Refusal, Reservation};
 use crate::money::MicroDollars;
 use crate::price::{Bound, Price, input_bound, output_bound};
 
-/// What a request can take at most.
+/// Upper bounds of a request's tokens.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Size {
     input: Bound,
@@ -17,41 +17,40 @@ pub(crate) struct Size {
 }
 
 impl Size {
-    /// The size of a request.
     pub(crate) fn of(request: &Request) -> Self {
         Self { input: input_bound(request), output: output_bound(&request.sampling) }
     }
 
-    /// Tokens that it will roughly take, for limits per minute.
+    /// A rough estimate of its tokens, for limits per minute.
     pub(crate) fn expected_tokens(&self) -> u64 {
         // A token is about four bytes, and few answers use their whole limit.
         const USUAL_ANSWER: u64 = 1024;
         self.input.tokens / 4 + self.output.min(USUAL_ANSWER)
     }
 
-    /// What it can cost at most.
+    /// The most that it can cost.
     pub(crate) fn cost(&self, price: &Price) -> MicroDollars {
         price.worst_case(self.input.tokens, self.output, self.input.images)
     }
 }
 
-/// Whether a provider may charge for an attempt. Whoever pays looks here, also when the attempt is given up half way.
+/// Whether a provider may charge for an attempt. It stays readable when the attempt is abandoned halfway.
 #[derive(Debug, Default)]
 pub struct Sent(AtomicBool);
 
 impl Sent {
-    /// From now on the request may be billed.
+    /// From now on the provider may bill the request.
     pub(crate) fn yes(&self) {
         self.0.store(true, Ordering::Release);
     }
 
-    /// It was not sent after all, or refused.
+    /// The request was not sent after all, or the provider refused it.
     pub(crate) fn no(&self) {
         self.0.store(false, Ordering::Release);
     }
 }
 
-/// An attempt that will have to be paid. Dropping it settles what may have been billed so far.
+/// An attempt that must be paid for. Dropping it settles what may have been billed so far.
 #[derive(Debug)]
 pub(crate) struct Bill<'a> {
     reservation: Option<Reservation>,
@@ -61,7 +60,7 @@ pub(crate) struct Bill<'a> {
 }
 
 impl<'a> Bill<'a> {
-    /// Reserves what the attempt can cost at most.
+    /// Reserves the most that the attempt can cost.
     pub(crate) async fn open(
         account: &Account,
         model: &str,
@@ -73,38 +72,38 @@ impl<'a> Bill<'a> {
         Ok(Self { reservation, price, size, sent: Sent::default() })
     }
 
-    /// With the price of the endpoint that was chosen, which is not dearer than the one that was reserved.
+    /// Uses the price of the chosen endpoint, which is at most the reserved one.
     pub(crate) fn at(mut self, price: Option<&'a Price>) -> Self {
         self.price = price;
         self
     }
 
-    /// Where the attempt says whether it may be billed.
+    /// The flag that the attempt sets when it may be billed.
     pub(crate) fn sent(&self) -> &Sent {
         &self.sent
     }
 
-    /// Settles an attempt that has ended; what it took.
+    /// Settles an attempt that has ended and returns its charge.
     pub(crate) fn close(mut self, outcome: Result<&Reply, &Failure>) -> Charged {
         let charge = match outcome {
             Ok(Reply { usage: Some(usage), .. }) => {
                 Charge::Actual { usage: *usage, cost: self.price.map(|price| price.cost(usage)) }
             }
-            // A token is at least one byte of what was said.
+            // A token is at least one byte of the reply.
             Ok(reply) => self.at_most((spoken(reply) as u64).min(self.size.output)),
             Err(_) => self.unknown(),
         };
         self.settle(charge)
     }
 
-    /// What the attempt can take, however it ends.
+    /// The most that the attempt can take, however it ends.
     pub(crate) fn most(&self) -> Charged {
         let most = Quote::new("", self.price, self.size.input, self.size.output);
         Charged { usage: None, tokens: most.tokens, cost: most.money }
     }
 
-    /// What can have been billed for an answer that nobody saw to its end. Thoughts may have been produced that leave no
-    /// trace in a stream, so what has arrived says nothing: it is all or nothing.
+    /// What may have been billed for an answer whose end did not arrive. Hidden thoughts leave no trace in a stream, so
+    /// the length of what arrived is no bound: the charge is all or nothing.
     fn unknown(&self) -> Charge {
         if self.sent.0.load(Ordering::Acquire) { self.at_most(self.size.output) } else { Charge::Nothing }
     }
@@ -140,8 +139,8 @@ impl Drop for Bill<'_> {
     }
 }
 
-/// Charges an attempt that is replayed as it was charged when it was live. Exactly that is reserved: whether it fitted
-/// was decided then, and a refusal is on the cassette too.
+/// Charges a replayed attempt like the live one, and reserves exactly that. Whether it fitted the budget was decided
+/// then: a cassette also holds refusals.
 pub(crate) async fn replay(account: &Account, model: &str, event: &CallEvent) -> Result<(), Refusal> {
     let charged = match event {
         CallEvent::Attempt { .. } => return Ok(()),
@@ -165,7 +164,7 @@ pub(crate) async fn replay(account: &Account, model: &str, event: &CallEvent) ->
     Ok(())
 }
 
-/// Bytes that a reply says.
+/// The length of a reply in bytes.
 fn spoken(reply: &Reply) -> usize {
     let length = |part: &Part| match part {
         Part::Text { text } | Part::Reasoning { text, .. } => text.len(),

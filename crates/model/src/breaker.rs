@@ -1,18 +1,17 @@
-//! Circuit breaking: an endpoint that keeps failing is left alone, then asked once whether it is back.
+//! A circuit breaker: an endpoint that keeps failing gets no calls for a while, then one call tests it.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Whether an endpoint is worth asking. After a row of failures it is left alone for a while, then one call
-/// finds out whether it is back.
+/// Whether calls may go to an endpoint. After several failures in a row it gets no calls for a while; then one call
+/// tests whether it works again.
 #[derive(Debug, Default)]
 pub struct Breaker(Mutex<BreakerState>);
 
 #[derive(Debug, Default)]
 struct BreakerState {
-    /// Failures in a row.
     row: u32,
     open_until: Option<Instant>,
     /// How often it was opened without an answer in between.
@@ -23,20 +22,19 @@ struct BreakerState {
 /// Whether a call may go to an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// Yes.
     Open,
-    /// Yes, to find out whether it is back; nobody else for now.
+    /// Yes, as the only call, to test whether the endpoint works again.
     Probe,
-    /// It is left alone until this moment; after it somebody is finding out.
+    /// Not before this moment; after it another call is testing the endpoint.
     Closed(Instant),
 }
 
-/// What a failure says about the next call.
+/// What a failure means for the next call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outlook {
-    /// It may go better.
+    /// The next call may succeed.
     Open,
-    /// It will fail as well.
+    /// The next call will fail as well.
     Hopeless,
 }
 
@@ -51,7 +49,7 @@ impl BreakerState {
 }
 
 impl Breaker {
-    /// Failures in a row after which an endpoint is left alone.
+    /// Failures in a row after which an endpoint gets no calls for a while.
     const ROW: u32 = 10;
     const FIRST_PAUSE: Duration = Duration::from_millis(250);
     const LONGEST_PAUSE: Duration = Duration::from_mins(1);
@@ -60,12 +58,12 @@ impl Breaker {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a call may go, without taking the place of the probe.
+    /// Whether a call may go, without becoming the probe.
     pub fn look(&self) -> Admission {
         self.state().look()
     }
 
-    /// Whether a call may go; the answer `Probe` is given to one caller.
+    /// Whether a call may go; only one caller becomes the `Probe`.
     pub fn admit(&self) -> Admission {
         let mut state = self.state();
         let admission = state.look();
@@ -73,15 +71,15 @@ impl Breaker {
         admission
     }
 
-    /// The endpoint answered.
+    /// Reports that the endpoint answered.
     pub fn worked(&self) {
         *self.state() = BreakerState::default();
     }
 
-    /// The endpoint failed; `outlook` says whether more of the same is certain.
+    /// Reports that the endpoint failed; `outlook` says whether the next call is certain to fail.
     pub fn failed(&self, call: Admission, outlook: Outlook) {
         let mut state = self.state();
-        // What was under way when it was left alone says nothing new.
+        // Calls that were in flight when the breaker opened tell nothing new.
         if state.open_until.is_some() && call != Admission::Probe {
             return;
         }
@@ -101,7 +99,7 @@ impl Breaker {
         state.open_until = Some(Instant::now() + pause);
     }
 
-    /// The call that was to find out never came to an end.
+    /// Reports that the probe was dropped before its end.
     pub fn abandoned(&self) {
         self.state().probing = false;
     }

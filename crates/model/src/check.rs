@@ -1,4 +1,4 @@
-//! Finding out what would be called for a model, and whether it answers.
+//! Shows which endpoints a model name leads to, and checks whether they answer.
 
 use std::time::Duration;
 
@@ -17,23 +17,22 @@ const CHECK_TIME: Duration = Duration::from_mins(1);
 /// How far a check goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checking {
-    /// Only tell what would be called.
+    /// Only show which endpoints would be called.
     Look,
     Call,
 }
 
-/// What a check found out about one endpoint.
+/// The result for one endpoint.
 #[derive(Clone, Debug)]
 pub struct Checked {
     /// The endpoint; absent for models inside this program.
     pub endpoint: Option<Endpoint>,
-    /// What it charges, if known.
     pub price: Option<Price>,
-    /// What became of the call, if one was made.
+    /// The result of the call, if one was made.
     pub called: Option<Called>,
 }
 
-/// The cheapest question that every model can answer; models that think need room for it.
+/// The cheapest question that every model can answer; models that think need tokens for it.
 fn short_request() -> Request {
     Request {
         messages: vec![Message::text(Role::User, "Answer with the one word: ready")],
@@ -43,8 +42,7 @@ fn short_request() -> Request {
 }
 
 impl Client {
-    /// Tells what would be called for a model, and asks every endpoint on its own for a short answer if `call` says
-    /// so.
+    /// Shows which endpoints a model name leads to; if `call` says so, asks each endpoint for a short answer.
     pub async fn check(
         &self,
         name: &str,

@@ -1,4 +1,4 @@
-//! The one way to call a model: routing, limits, retries, money and cassettes around one attempt.
+//! The only way to call a model: routing, limits, retries, money and cassettes around each attempt.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -29,17 +29,12 @@ use crate::transport::{Manner, Transport};
 /// The label of models inside this program.
 const OFFLINE: &str = "offline";
 
-/// What a client is made of.
 pub struct Setup {
-    /// Where models answer.
     pub routes: Routes,
-    /// What they charge.
     pub prices: PriceList,
-    /// When to try again.
     pub retry: RetryPolicy,
-    /// Whether calls go out, are recorded, or come from a recording.
+    /// Whether calls are live, recorded, or replayed.
     pub tape: Tape,
-    /// Keeps secrets out of messages.
     pub redactor: Redactor,
 }
 
@@ -70,7 +65,6 @@ impl From<Replicas> for Destination {
     }
 }
 
-/// A model that can be called.
 #[derive(Clone)]
 pub struct Model {
     client: Client,
@@ -78,20 +72,19 @@ pub struct Model {
     destination: Arc<Destination>,
 }
 
-/// On whose behalf a call is made.
+/// The context of a call.
 #[derive(Clone)]
 pub struct Scope {
-    /// Keeps calls of one trial apart from equal calls of another, on cassettes.
+    /// Distinguishes calls of one trial from equal calls of another on cassettes.
     pub label: String,
-    /// Who pays.
+    /// The account that pays.
     pub account: Account,
-    /// When the answer is of no use any more.
+    /// When the answer is no longer useful.
     pub deadline: Option<Instant>,
-    /// Hears what happens while it happens.
     pub observer: Option<Observer>,
 }
 
-/// Hears what happens.
+/// Receives events as they happen.
 pub type Observer = Arc<dyn Fn(&CallEvent) + Send + Sync>;
 
 impl Scope {
@@ -101,31 +94,28 @@ impl Scope {
     }
 }
 
-/// What a call came to.
+/// The result of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Called {
-    /// Whether it was really made.
     pub source: Source,
-    /// The answer, or what went wrong.
     pub outcome: Result<Reply, Failure>,
-    /// Everything that happened, in order.
+    /// All events, in order.
     pub events: Vec<CallEvent>,
 }
 
-/// Where an answer came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
-    /// From the model, now.
+    /// From the model, just now.
     Live,
-    /// From a recording that stands for the model: it is paid for as if it were live.
+    /// From a recording that replaces the model: it is charged as if it were live.
     Replay,
-    /// From the cache: it costs nothing.
+    /// From the cache: it is free.
     Cache,
 }
 
 impl Client {
-    /// A client. Nothing is opened before the first call.
+    /// Creates a client. It opens nothing before the first call.
     pub fn new(setup: Setup) -> Self {
         let Setup { routes, prices, retry, tape, redactor } = setup;
         Self(Arc::new(Shared {
@@ -140,7 +130,7 @@ impl Client {
         }))
     }
 
-    /// The model of this name, or what an endpoint id stands for.
+    /// The model with this name or endpoint id.
     pub fn model(&self, name: &str, client: Option<&ClientTable>) -> Result<Model, RouteError> {
         let key = format!("{name}\n{client:?}");
         let mut known = self.0.destinations.lock().unwrap_or_else(PoisonError::into_inner);
@@ -148,7 +138,7 @@ impl Client {
             Some(destination) => Arc::clone(destination),
             None => {
                 let destination = match self.open(name, client) {
-                    // What is replayed needs no address and no key.
+                    // A replayed model needs no address and no key.
                     Err(_) if matches!(self.0.tape, Tape::Replay(_)) => self.ready(Vec::new())?.into(),
                     opened => opened?,
                 };
@@ -161,12 +151,12 @@ impl Client {
         Ok(Model { client: self.clone(), name: name.into(), destination })
     }
 
-    /// Among how many processes the limits of its endpoints are divided.
+    /// The number of processes among which the limits of its endpoints are divided.
     pub fn share(&self) -> &Share {
         &self.0.share
     }
 
-    /// Whether an endpoint of a model that was asked for has limits that somebody set.
+    /// Whether the user has set limits for an endpoint of a model used so far.
     pub fn is_limited(&self) -> bool {
         let known = self.0.destinations.lock().unwrap_or_else(PoisonError::into_inner);
         known.values().any(|destination| match &**destination {
@@ -177,7 +167,6 @@ impl Client {
         })
     }
 
-    /// What decides where models answer.
     pub fn routes(&self) -> &Routes {
         &self.0.routes
     }
@@ -200,7 +189,7 @@ impl Client {
 
     pub(crate) fn scrub(&self, mut failure: Failure) -> Failure {
         failure.message = self.0.redactor.scrub(failure.message);
-        // What a miss says is a comparison; it is bounded where it is made.
+        // The message of a miss is a comparison whose length is already bounded.
         if failure.kind == FailureKind::Replay { failure } else { failure.shorten() }
     }
 }
@@ -224,7 +213,7 @@ impl fmt::Debug for Model {
 }
 
 impl Model {
-    /// A model that answers at one of these endpoints alone, with limits of its own.
+    /// A model that uses only this endpoint, with separate limits.
     pub(crate) fn alone(client: &Client, name: &str, endpoint: Endpoint) -> Result<Self, RouteError> {
         let destination = Destination::from(client.ready(vec![endpoint])?);
         Ok(Self { client: client.clone(), name: name.into(), destination: Arc::new(destination) })
@@ -235,12 +224,12 @@ impl Model {
         self.client.model(name, None)
     }
 
-    /// The name under which it was asked for.
+    /// The name by which the caller requested it.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What each of its endpoints charges, as far as that is known.
+    /// The prices of its endpoints, if known.
     pub fn prices(&self) -> Vec<Option<&Price>> {
         match &*self.destination {
             Destination::Offline(_, price) => vec![price.as_ref()],
@@ -250,12 +239,12 @@ impl Model {
         }
     }
 
-    /// Tokens that one call may read and write together, as far as the price list knows: the least of its endpoints.
+    /// The most tokens that one call may read and write together: the least of its endpoints, if the price list has it.
     pub fn context_window(&self) -> Option<u64> {
         self.prices().into_iter().flatten().filter_map(|price| price.context_window).min()
     }
 
-    /// Asks the model. Dropping the future ends the call, and with it what is paid for it.
+    /// Calls the model. Dropping the future ends the call and settles its cost.
     pub async fn call(&self, request: &Request, scope: &Scope) -> Called {
         let mut journal = Journal { events: Vec::new(), observer: scope.observer.as_ref() };
         let (outcome, source) = match &self.client.0.tape {
@@ -289,7 +278,7 @@ impl Model {
         Called { source, outcome, events: journal.events }
     }
 
-    /// Plays a recorded call. It is charged as it was when it was live, so that budgets end where they ended then.
+    /// Replays a recorded call. It is charged like the live call, so that budgets end where they ended then.
     async fn replayed(
         &self,
         played: Played,
@@ -303,7 +292,7 @@ impl Model {
         played.outcome
     }
 
-    /// A live call; with its outcome the label of the endpoint that was asked last.
+    /// Makes a live call; returns its outcome and the label of the endpoint that was called last.
     async fn live(
         &self,
         request: &Request,
@@ -357,7 +346,7 @@ impl Model {
         let size = Size::of(request);
         let mut course = Course { history: History::default(), manner: None, failovers: 0 };
         for attempt in 1.. {
-            // Money first: who waits for money must not stand in anybody's way.
+            // Reserves money first: a call that waits for money must not block others.
             let price = replicas.dearest(|price| size.cost(price));
             let bill = within(scope.deadline, Bill::open(&scope.account, &self.name, price, size)).await??;
             let chosen = replicas.choose().ok_or_else(nowhere)?;
@@ -398,17 +387,17 @@ impl Model {
     }
 }
 
-/// What one call has been through, and what it will try next.
+/// The history of a call, and what it will try next.
 struct Course {
     history: History,
-    /// The manner that a refusal asked for, until it is known whether it works.
+    /// The change that a refusal suggested, until it is known whether it works.
     manner: Option<Manner>,
-    /// How often another replica was asked at once.
+    /// How often another replica was called at once.
     failovers: usize,
 }
 
 impl Course {
-    /// The wait until the next attempt, if there is one.
+    /// The wait before the next attempt, if there is one.
     fn next(
         &mut self,
         failure: &Failure,
@@ -428,14 +417,14 @@ impl Course {
             self.failovers += 1;
             return Some(Duration::ZERO);
         }
-        // Rate limits carry their own wait, and silence says nothing about the health of a provider.
+        // Rate limits state their own wait, and an empty answer tells nothing about a provider's health.
         let free = matches!(failure.kind, FailureKind::Rate | FailureKind::Empty);
         let wait = self.history.next(failure, policy, aec_http::pause::chance())?;
         (free || replicas.retries.spend()).then_some(wait)
     }
 }
 
-/// A future that ends at a deadline.
+/// Ends a future at a deadline.
 async fn within<T>(deadline: Option<Instant>, future: impl Future<Output = T>) -> Result<T, Failure> {
     match deadline {
         None => Ok(future.await),
@@ -449,14 +438,13 @@ fn nowhere() -> Failure {
     Failure::lasting(FailureKind::Request, "the model has no address")
 }
 
-/// The provider asks everybody to wait for longer than this call will.
+/// The failure of a call whose provider demands a longer wait than the call allows.
 fn paused(wait: Duration) -> Failure {
     let message = format!("the provider asks for a pause of {} more seconds", wait.as_secs());
     Failure::passing(FailureKind::Rate, message).retry_after(Some(wait))
 }
 
-/// An answer that was to be recorded and could not be is a failure: a recording with holes is found out only when it
-/// is replayed.
+/// An answer that could not be recorded is a failure: gaps in a recording would show only when it is replayed.
 fn kept(written: std::io::Result<()>, outcome: Result<Reply, Failure>) -> Result<Reply, Failure> {
     match written {
         Ok(()) => outcome,
@@ -473,7 +461,7 @@ fn inspected(reply: Reply) -> Result<Reply, Failure> {
     }
 }
 
-/// Keeps events and tells them.
+/// Keeps events and passes them to the observer.
 struct Journal<'a> {
     events: Vec<CallEvent>,
     observer: Option<&'a Observer>,
@@ -487,7 +475,7 @@ impl Journal<'_> {
         self.events.push(event);
     }
 
-    /// An attempt has ended like this.
+    /// Records the end of an attempt.
     fn ended(
         &mut self,
         attempt: u32,

@@ -1,4 +1,4 @@
-//! Where a model answers: address, wire format, credentials, limits. Vendors differ only in this data.
+//! An endpoint of a model: address, wire format, credentials, limits. Vendors differ only in this data.
 
 use std::time::Duration;
 
@@ -11,18 +11,16 @@ use url::Url;
 use crate::dialect::{Dialect, LimitKey, anthropic, bedrock, converse, openai};
 use crate::message::Request;
 
-/// One address at which a model answers.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     /// Its name in events and messages, such as `openai` or `qwen3#2`.
     pub label: String,
-    /// Whose prices apply.
+    /// The provider whose prices apply.
     pub provider: Provider,
-    /// The id under which the endpoints file knows it.
+    /// Its id in the endpoints file.
     pub endpoint_id: Option<String>,
-    /// The wire format.
     pub format: Format,
-    /// Address below which the format's path lies.
+    /// The address to which the format's path is appended.
     pub base_url: Url,
     /// Path to use instead of the format's own.
     pub path: Option<String>,
@@ -30,24 +28,18 @@ pub struct Endpoint {
     pub model: String,
     /// Whether the body names the model.
     pub model_in_body: bool,
-    /// Spelling of the output limit.
     pub limit_key: LimitKey,
-    /// How it lets us in.
     pub credential: Credential,
-    /// Further headers. Values are never printed.
+    /// Further headers. Their values are never printed.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// Whether answers are streamed.
     pub stream: StreamMode,
-    /// Whether prompt caching is asked for.
     pub cache_prompt: bool,
-    /// How much it may be asked.
     pub limits: Limits,
-    /// How long it may take.
     pub timeouts: Timeouts,
 }
 
 impl Endpoint {
-    /// An endpoint with nothing special about it.
+    /// An endpoint with defaults.
     pub fn new(provider: Provider, format: Format, base_url: Url, model: impl Into<String>) -> Self {
         Self {
             label: provider.name().to_owned(),
@@ -71,12 +63,12 @@ impl Endpoint {
         }
     }
 
-    /// The address without anything that could be secret.
+    /// The address without possible secrets.
     pub fn shown_url(&self) -> String {
         let mut url = self.base_url.clone();
         url.set_query(None);
         url.set_fragment(None);
-        // Addresses with a user are refused when they are read; this is the second line.
+        // Addresses with a user are already refused when they are read; this is a second safeguard.
         let _ = url.set_username("");
         let _ = url.set_password(None);
         url.to_string()
@@ -105,7 +97,7 @@ pub enum Provider {
     Prime,
     /// Part of this program.
     Offline,
-    /// Anybody else.
+    /// Any other provider.
     Other,
 }
 
@@ -124,7 +116,7 @@ impl Provider {
         }
     }
 
-    /// Whose service lies at an address.
+    /// The provider that owns a host.
     pub fn of_host(host: &str) -> Self {
         let host = host.to_ascii_lowercase();
         let below = |domain: &str| host == domain || host.ends_with(&format!(".{domain}"));
@@ -164,7 +156,6 @@ pub enum Format {
 }
 
 impl Format {
-    /// What speaks it.
     pub fn dialect(self) -> &'static dyn Dialect {
         match self {
             Self::OpenAiChat => &openai::OpenAiChat,
@@ -174,7 +165,6 @@ impl Format {
         }
     }
 
-    /// The name in files and tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::OpenAiChat => "openai_chat_completions",
@@ -188,15 +178,13 @@ impl Format {
 /// How an endpoint lets us in.
 #[derive(Clone, Debug)]
 pub enum Credential {
-    /// It asks for nothing.
+    /// No credentials are required.
     None,
     /// A header with a key.
     Key {
         /// The variable that holds the key.
         variable: String,
-        /// The key.
         value: Secret,
-        /// Where it goes.
         placement: KeyPlacement,
     },
     /// Requests are signed.
@@ -207,12 +195,12 @@ pub enum Credential {
     },
     /// None of these variables is set.
     Missing {
-        /// Any of them would do.
+        /// Any one of them suffices.
         variables: Vec<String>,
     },
 }
 
-/// Where a key goes.
+/// The header of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyPlacement {
     /// `authorization: Bearer …`
@@ -224,7 +212,7 @@ pub enum KeyPlacement {
 }
 
 impl Credential {
-    /// The variables it comes from.
+    /// The variables that supply it.
     pub fn variables(&self) -> Vec<String> {
         match self {
             Self::None => Vec::new(),
@@ -249,8 +237,8 @@ pub enum StreamMode {
 }
 
 impl StreamMode {
-    /// Whether to stream the answer to this request. A long answer that is not streamed says nothing for
-    /// minutes, which is the same as a dead connection.
+    /// Whether to stream the answer to this request. A long answer without streaming is silent for minutes and looks
+    /// like a dead connection.
     pub fn streams(self, request: &Request) -> bool {
         const LONG: u32 = 4096;
         match self {
@@ -261,14 +249,12 @@ impl StreamMode {
     }
 }
 
-/// How much an endpoint may be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Most calls at once.
+    /// Most concurrent calls.
     pub max_concurrency: u32,
-    /// Calls at once to begin with.
+    /// Concurrent calls at the start.
     pub first_concurrency: u32,
-    /// Calls in a minute.
     pub requests_per_minute: Option<u32>,
     pub tokens_per_minute: Option<u32>,
 }
@@ -284,10 +270,9 @@ impl Default for Limits {
     }
 }
 
-/// How long an endpoint may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// Until the first byte of an answer, or all of it when it is not streamed.
+    /// Until the first byte of an answer, or all of it without streaming.
     pub answer: Duration,
     /// Between two pieces of a stream.
     pub idle: Duration,
@@ -299,7 +284,7 @@ impl Default for Timeouts {
     fn default() -> Self {
         Self {
             answer: Duration::from_mins(10),
-            // Some models think for minutes without a word.
+            // Some models think for minutes without output.
             idle: Duration::from_mins(5),
             stream: Duration::from_hours(1),
         }

@@ -1,4 +1,4 @@
-//! What can go wrong with a model call: one kind each, and whether trying again can help.
+//! Failures of a model call: each has one kind, and says whether a retry can help.
 
 use std::time::Duration;
 
@@ -17,9 +17,9 @@ pub enum FailureKind {
     Overlong,
     /// The provider's filter refused the request or the answer.
     ContentFilter,
-    /// The model said nothing.
+    /// The answer is empty.
     Empty,
-    /// The answer stopped before its end: the token limit left nothing usable, or a stream ended early.
+    /// The answer stopped early: the token limit left nothing usable, or a stream ended too soon.
     Truncated,
     /// Too many requests or tokens for now.
     Rate,
@@ -29,23 +29,22 @@ pub enum FailureKind {
     Network,
     /// An answer that does not follow the provider's own format.
     Protocol,
-    /// The provider refused the request as it is: unknown model, bad parameter.
+    /// The provider refused the request itself: unknown model, bad parameter.
     Request,
     /// The call does not fit the budget, or a budget in money meets a model without a price.
     Budget,
-    /// Replay was asked for and the call is not on the cassette.
+    /// The call should be replayed, but is not on the cassette.
     Replay,
     /// The caller gave up.
     Cancelled,
 }
 
 impl FailureKind {
-    /// Whether the model said nothing, whatever kept it from speaking. Programs of others have one word for it.
+    /// Whether the answer was empty, for whatever reason. Other programs use one word for all of these.
     pub fn is_silence(self) -> bool {
         matches!(self, Self::Empty | Self::Truncated | Self::ContentFilter)
     }
 
-    /// The name as written in files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Auth => "auth",
@@ -69,7 +68,7 @@ impl FailureKind {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, thiserror::Error)]
 #[error("{}: {message}", kind.name())]
 pub struct Failure {
-    /// What kind.
+    /// The kind.
     pub kind: FailureKind,
     /// What happened, in one line; secrets are scrubbed before it leaves the client.
     pub message: String,
@@ -78,27 +77,27 @@ pub struct Failure {
     pub status: Option<u16>,
     /// Whether the same request can succeed later.
     pub retryable: bool,
-    /// How long the provider asks to wait.
+    /// The wait that the provider asks for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
-    /// Whose budget is used up, when that is why the call was not made.
+    /// The account whose budget is used up, if that is why the call was not made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<AccountKind>,
 }
 
 impl Failure {
-    /// A failure that will happen again.
+    /// A failure that will occur again.
     pub fn lasting(kind: FailureKind, message: impl Into<String>) -> Self {
         let message = message.into();
         Self { kind, message, status: None, retryable: false, retry_after_ms: None, account: None }
     }
 
-    /// A failure that may go away.
+    /// A failure that may be temporary.
     pub fn passing(kind: FailureKind, message: impl Into<String>) -> Self {
         Self { retryable: true, ..Self::lasting(kind, message) }
     }
 
-    /// With a message short enough to be read. To be called when secrets have been scrubbed.
+    /// Shortens the message for display. The caller must have scrubbed secrets before.
     #[must_use]
     pub fn shorten(mut self) -> Self {
         const LONGEST: usize = 400;
@@ -106,14 +105,13 @@ impl Failure {
         self
     }
 
-    /// With the HTTP status.
     #[must_use]
     pub fn status(mut self, status: u16) -> Self {
         self.status = Some(status);
         self
     }
 
-    /// With the wait that the provider asks for.
+    /// Adds the wait that the provider asks for.
     #[must_use]
     pub fn retry_after(mut self, wait: Option<Duration>) -> Self {
         self.retry_after_ms = wait.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
@@ -121,8 +119,8 @@ impl Failure {
     }
 }
 
-/// A foreign text on one line, for a message. It is long enough to hold any secret whole: what is shown is cut only
-/// after secrets are scrubbed ([`Failure::shorten`]), since half a secret would not be recognised.
+/// A foreign text on one line, for a message. It is not cut so short that a secret could be split: [`Failure::shorten`]
+/// cuts after secrets are scrubbed, since half a secret would not be recognised.
 pub fn excerpt(text: &str) -> String {
     const ENOUGH: usize = 8000;
     let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -1,7 +1,7 @@
-//! How many calls an endpoint gets at once and per minute.
+//! Limits an endpoint's concurrent calls and calls per minute.
 //!
-//! Concurrency adapts: it doubles with every round of answers until the endpoint first complains, shrinks by
-//! three tenths when it does, and then grows by one with every round of answers.
+//! Concurrency adapts: it doubles with every round of answers until the endpoint first signals overload, shrinks by
+//! three tenths each time it does, and then grows by one with every round of answers.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,29 +12,27 @@ use tokio::time::Instant;
 
 use crate::endpoint::Limits;
 
-/// Complaints within this time are one complaint: all calls in flight meet the same limit.
+/// Complaints within this time count as one: all calls in flight meet the same limit.
 const ONE_COMPLAINT: Duration = Duration::from_secs(1);
 
-/// However long a provider asks everybody to wait, somebody tries again after this.
+/// Longest pause that a provider can impose; after it the gate lets calls through again.
 const LONGEST_PAUSE: Duration = Duration::from_mins(2);
 
-/// Among how many processes the limits of endpoints are divided. Clones are the same share.
+/// The number of processes among which the limits of endpoints are divided. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Share(Arc<AtomicU32>);
 
 impl Share {
-    /// Divides among so many from now on.
     pub fn divide_among(&self, processes: u32) {
         self.0.store(processes, Ordering::Relaxed);
     }
 
-    /// Among how many.
     pub fn processes(&self) -> u32 {
         self.0.load(Ordering::Relaxed).max(1)
     }
 }
 
-/// What stands before an endpoint.
+/// Limits the calls to one endpoint.
 #[derive(Debug)]
 pub struct Gate {
     semaphore: Arc<Semaphore>,
@@ -45,41 +43,38 @@ pub struct Gate {
 
 #[derive(Debug)]
 struct State {
-    /// Calls at once.
+    /// Concurrent calls allowed now.
     limit: u32,
-    /// Permits to withhold because the limit fell while they were out.
+    /// Permits to withhold when they return, because the limit fell while they were in use.
     debt: u32,
     /// Answers since the limit last grew.
     answers: u32,
-    /// Nobody has complained yet.
+    /// True until the first complaint.
     doubling: bool,
     last_complaint: Option<Instant>,
-    /// Nobody goes through before this.
+    /// No call goes through before this.
     closed_until: Option<Instant>,
     requests: Option<Allowance>,
     tokens: Option<Allowance>,
 }
 
-/// A place among the calls in flight. Dropping it gives the place back, and what was counted against the limits per
-/// minute without being used.
+/// The permit of a call in flight. Dropping it returns the permit, and any rate allowance that was not used.
 #[derive(Debug)]
 pub struct Pass {
     gate: Arc<Gate>,
     permit: Option<OwnedSemaphorePermit>,
-    /// Requests and tokens that are counted.
+    /// Requests and tokens counted against the limits per minute.
     counted: (u64, u64),
-    /// How much each of them counts: with others beside us, everything takes as many times as long.
+    /// The factor by which they count: the number of processes that share the limits.
     weight: u64,
     sent: bool,
 }
 
 impl Gate {
-    /// A gate with these limits.
     pub fn new(limits: Limits) -> Arc<Self> {
         Self::shared(limits, Share::default())
     }
 
-    /// A gate with a share of these limits.
     pub fn shared(limits: Limits, share: Share) -> Arc<Self> {
         let limit = limits.first_concurrency.clamp(1, most(&limits, &share));
         Arc::new(Self {
@@ -103,12 +98,12 @@ impl Gate {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Calls at once that it lets through now.
+    /// Concurrent calls allowed now.
     pub fn limit(&self) -> u32 {
         self.state().limit
     }
 
-    /// The part of its places that is taken, from 0 to 1 and above when the limit fell.
+    /// The fraction of permits in use, from 0 to 1, or above 1 when the limit fell.
     pub fn load(&self) -> f64 {
         let state = self.state();
         let taken = f64::from(state.limit + state.debt);
@@ -117,17 +112,16 @@ impl Gate {
         (taken - free) / f64::from(state.limit)
     }
 
-    /// Places that are free now.
     #[cfg(test)]
     fn free(&self) -> usize {
         self.semaphore.available_permits()
     }
 
-    /// Waits for a place, for the rate limits, and for the end of a pause that the provider asked for. Pauses that
-    /// take longer than `patience` are an error: how long they have been.
+    /// Waits for a permit, for the rate limits, and for the end of a pause that the provider imposed. If pauses exceed
+    /// `patience`, returns their length as an error.
     pub async fn enter(self: &Arc<Self>, expected_tokens: u64, patience: Duration) -> Result<Pass, Duration> {
         self.make_room();
-        // The semaphore is never closed; if it were, going through is better than never.
+        // The semaphore is never closed; if it were, letting the call through is better than blocking forever.
         let permit = Arc::clone(&self.semaphore).acquire_owned().await.ok();
         let weight = u64::from(self.share.processes());
         let counted = (weight, expected_tokens.saturating_mul(weight));
@@ -136,7 +130,7 @@ impl Gate {
         if let Some(at) = at {
             tokio::time::sleep_until(at).await;
         }
-        // A pause may be asked for, and asked for again, in the meantime.
+        // Further pauses may be imposed while waiting.
         let began = Instant::now();
         loop {
             let closed_until = self.state().closed_until;
@@ -152,7 +146,7 @@ impl Gate {
         }
     }
 
-    /// Others have come: fewer calls at once are ours.
+    /// Lowers the limit when other processes have joined.
     fn make_room(&self) {
         let most = most(&self.limits, &self.share);
         let mut state = self.state();
@@ -168,7 +162,7 @@ impl Gate {
         state.debt += u32::try_from(taken_away - idle).unwrap_or(0);
     }
 
-    /// The endpoint is doing well.
+    /// Reports a success, which may raise the limit.
     pub fn answered(&self) {
         let most = most(&self.limits, &self.share);
         let mut state = self.state();
@@ -187,7 +181,7 @@ impl Gate {
         self.semaphore.add_permits(added as usize);
     }
 
-    /// The endpoint asks for less, and perhaps for a pause.
+    /// Reports that the endpoint is overloaded, and the pause that it asks for.
     pub fn complained(&self, pause: Option<Duration>) {
         let now = Instant::now();
         let mut state = self.state();
@@ -206,18 +200,18 @@ impl Gate {
     }
 }
 
-/// Most calls at once that are ours.
+/// This process's share of the concurrent calls.
 fn most(limits: &Limits, share: &Share) -> u32 {
     (limits.max_concurrency / share.processes()).max(1)
 }
 
 impl Pass {
-    /// The request goes out, so it counts.
+    /// Marks the request as sent, so that it counts.
     pub fn send(&mut self) {
         self.sent = true;
     }
 
-    /// Corrects the count of tokens per minute by what it really was.
+    /// Corrects the estimated tokens to the actual number.
     pub fn used_tokens(&mut self, tokens: u64) {
         let mut state = self.gate.state();
         if let Some(allowance) = &mut state.tokens {
@@ -256,12 +250,12 @@ impl State {
     }
 }
 
-/// So many of something per minute, evenly spread, with a burst of a tenth of a minute.
+/// A rate per minute, spread evenly, with a burst of a tenth of a minute.
 #[derive(Debug)]
 struct Allowance {
     seconds_each: f64,
     burst: Duration,
-    /// When everything that was promised will have been earned.
+    /// When everything granted so far will be earned.
     earned_at: Option<Instant>,
 }
 
@@ -277,7 +271,7 @@ impl Allowance {
         Duration::from_secs_f64((self.seconds_each * count as f64).min(86_400.0))
     }
 
-    /// Takes some; when they may be used, if not now.
+    /// Takes `count`; returns when they may be used, if not now.
     fn take(&mut self, count: u64, now: Instant) -> Option<Instant> {
         let earned_at = self.earned_at.filter(|at| *at > now).unwrap_or(now);
         self.earned_at = Some(earned_at + self.time_for(count));
@@ -319,7 +313,7 @@ mod tests {
             drop(enter(&gate, 5000).await);
         }
         assert!(before.elapsed().is_zero(), "{:?}", before.elapsed());
-        // Those who give up while they wait take nothing with them.
+        // Callers that give up while waiting use nothing.
         let waiting: Vec<_> = (0..50)
             .map(|_| {
                 let gate = Arc::clone(&gate);

@@ -1,4 +1,4 @@
-//! What is asked of a model and what it answers, free of any provider's spelling.
+//! Requests to models and their replies, independent of any provider's format.
 //!
 //! These types are stored in cassettes and trajectories, so their serde form is a public format.
 
@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Output tokens that a call may produce when nobody says otherwise. A call without a limit has no price.
+/// Output tokens of a call without an explicit limit. A call needs a limit so that its cost is bounded.
 pub const DEFAULT_MAX_TOKENS: u32 = 16_384;
 
 /// One request to a model.
@@ -21,10 +21,10 @@ pub struct Request {
     /// Tools that the model may call.
     #[serde(default, skip_serializing_if = "Tools::is_empty")]
     pub tools: Tools,
-    /// Whether it must call one.
+    /// Whether the model must call a tool.
     #[serde(default, skip_serializing_if = "ToolChoice::is_auto")]
     pub tool_choice: ToolChoice,
-    /// How the answer is drawn.
+    /// How the answer is sampled.
     #[serde(default)]
     pub sampling: Sampling,
 }
@@ -32,14 +32,14 @@ pub struct Request {
 /// One turn of a conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Message {
-    /// Who speaks.
+    /// The speaker.
     pub role: Role,
-    /// What is said, in order.
+    /// The parts, in order.
     pub parts: Vec<Part>,
 }
 
 impl Message {
-    /// A message of one text.
+    /// A message with one text.
     pub fn text(role: Role, text: impl Into<String>) -> Self {
         Self { role, parts: vec![Part::Text { text: text.into() }] }
     }
@@ -50,11 +50,11 @@ impl Message {
     }
 }
 
-/// Who speaks. Results of tools are parts of a user message.
+/// The speaker. Results of tools are parts of a user message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Standing instructions.
+    /// The system prompt.
     System,
     /// The harness, on behalf of the task.
     User,
@@ -62,7 +62,7 @@ pub enum Role {
     Assistant,
 }
 
-/// A piece of a message.
+/// A part of a message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Part {
@@ -78,17 +78,17 @@ pub enum Part {
         /// The bytes in base64.
         data: String,
     },
-    /// What the model thought before it answered.
+    /// The model's thoughts before its answer.
     Reasoning {
-        /// The thought as far as the provider shows it.
+        /// The thought as far as the provider reveals it.
         text: String,
-        /// What the provider wants back unchanged with the next request: a signature or an encrypted thought.
+        /// Data that the provider wants back unchanged with the next request: a signature or an encrypted thought.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         opaque: Option<Value>,
     },
     /// The model calls a tool.
     ToolCall(ToolCall),
-    /// What a tool returned.
+    /// A tool's result.
     ToolResult {
         /// Id of the call.
         call_id: String,
@@ -105,7 +105,7 @@ impl Part {
         Self::Text { text: text.into() }
     }
 
-    /// What it says, if it is a text.
+    /// The text, if it is one.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text { text } => Some(text),
@@ -132,12 +132,11 @@ pub fn join_text(parts: &[Part]) -> Cow<'_, str> {
 /// A call of a tool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolCall {
-    /// Names the call within the conversation.
+    /// Identifies the call within the conversation.
     pub id: String,
-    /// Which tool.
+    /// The tool.
     pub name: String,
-    /// Arguments as the model wrote them. They should be a JSON object; a harness that finds something else
-    /// tells the model.
+    /// Arguments as the model wrote them. They should be a JSON object; otherwise a harness reports it to the model.
     pub arguments: String,
 }
 
@@ -165,8 +164,7 @@ pub struct Tool {
     pub parameters: Value,
 }
 
-/// The tools of a request. They are the same in every turn of a conversation and in many conversations, so a copy of them
-/// shares them.
+/// The tools of a request. They are the same in every turn and in many conversations, so clones share them.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "Vec<Tool>", into = "Vec<Tool>")]
 #[schemars(with = "Vec<Tool>")]
@@ -179,19 +177,18 @@ struct Offered {
 }
 
 impl Tools {
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.list.is_empty()
     }
 
-    /// The list, to change it.
+    /// Changes the list.
     pub fn edit(&mut self, change: impl FnOnce(&mut Vec<Tool>)) {
         let mut list = self.to_vec();
         change(&mut list);
         *self = list.into();
     }
 
-    /// The most tokens that they can be, counted once.
+    /// The most tokens that they can have, counted once.
     pub(crate) fn most_tokens(&self, count: impl FnOnce(&[Tool]) -> u64) -> u64 {
         *self.0.most_tokens.get_or_init(|| count(&self.0.list))
     }
@@ -233,14 +230,14 @@ impl PartialEq for Tools {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolChoice {
-    /// As it likes.
+    /// The model decides.
     #[default]
     Auto,
-    /// It must not.
+    /// The model must not call a tool.
     None,
-    /// It must call some tool.
+    /// The model must call some tool.
     Required,
-    /// It must call this one.
+    /// The model must call this tool.
     Tool(String),
 }
 
@@ -250,32 +247,32 @@ impl ToolChoice {
     }
 }
 
-/// How an answer is drawn. What is absent is left to the provider.
+/// How an answer is sampled. The provider chooses what is absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Sampling {
-    /// Most output tokens, thoughts included; [`DEFAULT_MAX_TOKENS`] when absent.
+    /// Most output tokens, including thoughts; [`DEFAULT_MAX_TOKENS`] when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u32>,
     /// Randomness.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// Nucleus.
+    /// Nucleus sampling.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f64>,
     /// Texts that end the answer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<String>,
-    /// Seed, where the provider has one.
+    /// Seed, if the provider supports one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<i64>,
-    /// How hard a reasoning model thinks: `low`, `medium`, `high` or what the provider offers.
+    /// How hard a reasoning model thinks: `low`, `medium`, `high` or another level of the provider.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning_effort: Option<String>,
-    /// Tokens a model may think with, where the provider counts them apart.
+    /// Tokens for thinking, if the provider counts them separately.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking_tokens: Option<u32>,
-    /// Further keys of the provider's own request body, sent as they are.
+    /// Further keys of the provider's request body, sent unchanged.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub extra: Map<String, Value>,
 }
@@ -290,17 +287,17 @@ impl Sampling {
 /// A model's answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Reply {
-    /// Text, thoughts and tool calls in the order in which they came.
+    /// Text, thoughts and tool calls in the order of arrival.
     pub parts: Vec<Part>,
     /// Why it ended.
     pub stop: Stop,
-    /// What it took; absent when the provider did not say.
+    /// Token counts; absent when the provider did not report them.
     pub usage: Option<Usage>,
     /// The model as the provider names it.
     pub model: Option<String>,
     /// The provider's id of the answer.
     pub id: Option<String>,
-    /// What the provider said beside this, as it said it.
+    /// Further fields of the provider, unchanged.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub extra: Map<String, Value>,
 }
@@ -311,7 +308,7 @@ impl Reply {
         join_text(&self.parts).into_owned()
     }
 
-    /// All thoughts that the provider shows, separated by line breaks.
+    /// All visible thoughts, separated by line breaks.
     pub fn thoughts(&self) -> Option<String> {
         let shown = self.parts.iter().filter_map(|part| match part {
             Part::Reasoning { text, .. } if !text.is_empty() => Some(text.as_str()),
@@ -321,7 +318,6 @@ impl Reply {
         (!shown.is_empty()).then(|| shown.join("\n"))
     }
 
-    /// The tool calls, in order.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.parts.iter().filter_map(|part| match part {
             Part::ToolCall(call) => Some(call),
@@ -329,7 +325,7 @@ impl Reply {
         })
     }
 
-    /// Whether it holds text or a tool call.
+    /// Whether it has text or a tool call.
     pub fn says_something(&self) -> bool {
         self.parts.iter().any(|part| match part {
             Part::Text { text } => !text.trim().is_empty(),
@@ -338,7 +334,7 @@ impl Reply {
         })
     }
 
-    /// The turn to append to the conversation.
+    /// The message to append to the conversation.
     pub fn into_message(self) -> Message {
         Message { role: Role::Assistant, parts: self.parts }
     }
@@ -348,55 +344,52 @@ impl Reply {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Stop {
-    /// The model was done.
+    /// The model finished.
     End,
-    /// It waits for tools.
+    /// The model waits for tools.
     ToolCalls,
     /// The limit of output tokens was reached.
     Length,
-    /// One of the given texts came.
+    /// A stop text occurred.
     StopText,
-    /// The provider's filter stepped in, or the model refused in the provider's own form.
+    /// The provider's filter intervened, or the model refused in the provider's own form.
     ContentFilter,
-    /// Something else, in the provider's words.
+    /// Another reason, in the provider's words.
     Other(String),
 }
 
-/// What a call took, in tokens. The counters are disjoint: their sum is everything.
+/// The tokens of a call. The counters are disjoint: their sum is the total.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Usage {
-    /// Input that no cache knew.
+    /// Input that was not cached.
     pub input: u64,
     /// Input read from the provider's cache.
     pub cache_read: u64,
     /// Input written to the provider's cache.
     pub cache_write: u64,
-    /// Output that is part of the answer, and thoughts where the provider does not count them apart.
+    /// Output in the answer, plus thoughts if the provider does not count them separately.
     pub output: u64,
     /// Thoughts.
     pub reasoning: u64,
 }
 
 impl Usage {
-    /// All tokens.
     pub fn total(&self) -> u64 {
         [self.input, self.cache_read, self.cache_write, self.output, self.reasoning]
             .into_iter()
             .fold(0, u64::saturating_add)
     }
 
-    /// All input tokens.
     pub fn all_input(&self) -> u64 {
         self.input.saturating_add(self.cache_read).saturating_add(self.cache_write)
     }
 
-    /// All output tokens.
     pub fn all_output(&self) -> u64 {
         self.output.saturating_add(self.reasoning)
     }
 
-    /// Both together.
+    /// The sum of both.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
         Self {

@@ -14,32 +14,30 @@ use serde::{Deserialize, Serialize};
 pub struct MicroDollars(pub u64);
 
 impl MicroDollars {
-    /// Nothing.
     pub const ZERO: Self = Self(0);
 
-    /// The amount of a number of dollars, if it is one: finite, not negative, not absurd. Rounded down, since it
-    /// is a limit that somebody set.
+    /// Converts dollars, if the number is finite, not negative and not absurdly large. Rounds down, since it is a limit
+    /// that the user set.
     pub fn from_dollars(dollars: f64) -> Option<Self> {
-        // Counted in decimals: 8.2 times a million is less than 8,200,000 in binary.
+        // In decimals, because 8.2 times a million is less than 8,200,000 in binary.
         let micro = Decimal::of(dollars)?.units_towards_zero(6)?;
-        // The bound keeps every sum of amounts far from the edge of the type.
+        // The bound keeps every sum of amounts far from overflow.
         let micro = u64::try_from(micro).ok().filter(|micro| *micro <= 1_000_000_000_000_000)?;
         (dollars >= 0.0).then_some(Self(micro))
     }
 
-    /// The amount as a number of dollars, for files and people.
+    /// The amount in dollars, for files and display.
     #[expect(clippy::cast_precision_loss, reason = "amounts stay far below 2^53")]
     pub fn dollars(self) -> f64 {
         self.0 as f64 / 1e6
     }
 
-    /// Both together.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 
-    /// What is left when the other is taken away; nothing if it is more.
+    /// The difference; zero if the other is greater.
     #[must_use]
     pub fn minus(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))

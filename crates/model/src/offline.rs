@@ -1,4 +1,4 @@
-//! Models that are part of this program: no key, no network, the same answer every time.
+//! Models inside this program: no key, no network, the same answer every time.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::script::{Ending, Script};
 /// A model inside this program.
 #[derive(Clone, Debug)]
 pub enum Offline {
-    /// Says what the user said last.
+    /// Repeats the last user text.
     Echo,
     /// Plays a script.
     Scripted(Arc<Script>),
@@ -80,7 +80,7 @@ impl Offline {
     }
 }
 
-/// The text of a message, results of tools included.
+/// The text of a message, including results of tools.
 fn echo_text(message: &Message) -> String {
     let texts: Vec<String> = message
         .parts

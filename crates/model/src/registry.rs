@@ -1,4 +1,4 @@
-//! `configs/endpoints.toml`: names for addresses at which models answer. Several rows with one id are replicas.
+//! `configs/endpoints.toml`: names for the addresses of models. Several rows with one id are replicas.
 
 use std::path::Path;
 use std::time::Duration;
@@ -19,10 +19,10 @@ use crate::routing::{aws_credential, bedrock_format, region_of};
 /// Problems of endpoint files are `W…`.
 pub const FAMILY: Family = Family('W');
 
-/// Parameters of addresses by which services are signed in to.
+/// URL parameters that carry credentials.
 const SIGNED: [&str; 4] = ["code", "sig", "signature", "access"];
 
-/// Headers that belong to the connection.
+/// Headers that the connection sets.
 const RULED: [&str; 5] = ["host", "content-length", "content-type", "transfer-encoding", "connection"];
 
 /// `configs/endpoints.toml`.
@@ -33,19 +33,19 @@ pub struct EndpointsFile {
     pub endpoint: Vec<EndpointTable>,
 }
 
-/// One row: an address at which a model answers.
+/// One row: the address of a model.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct EndpointTable {
-    /// Name by which a model is asked for; rows that share it are replicas.
+    /// The name that selects the model; rows that share it are replicas.
     pub endpoint_id: Option<String>,
     /// The model as the provider names it.
     pub model: Option<String>,
-    /// Address below which the wire format's path lies.
+    /// The address to which the wire format's path is appended.
     pub url: Option<String>,
     /// Another spelling of `url`.
     pub api_base_url: Option<String>,
-    /// Name of the variable that holds the key; absent when none is needed. Never the key itself.
+    /// Name of the variable that holds the key; absent when no key is needed. Never the key itself.
     pub key: Option<String>,
     /// Another spelling of `key`.
     pub api_key_var: Option<String>,
@@ -60,19 +60,19 @@ pub struct EndpointTable {
     pub extra_headers: IndexMap<String, String>,
     /// Version of an Azure resource's interface (default 2024-10-21).
     pub api_version: Option<String>,
-    /// Region of a Bedrock endpoint whose address does not tell.
+    /// Region of a Bedrock endpoint whose address does not name it.
     pub region: Option<String>,
     /// Whether answers are streamed (default `auto`).
     pub stream: StreamMode,
     /// Whether to ask for prompt caching (default true).
     pub prompt_cache: Option<bool>,
-    /// Most calls at once.
+    /// Most concurrent calls.
     pub max_concurrency: Option<u32>,
     /// Calls per minute.
     pub requests_per_minute: Option<u32>,
     /// Tokens per minute.
     pub tokens_per_minute: Option<u32>,
-    /// Seconds until an answer begins, or is complete when it is not streamed (default 600).
+    /// Seconds until an answer begins, or is complete without streaming (default 600).
     pub timeout_sec: Option<u32>,
     /// Seconds between two pieces of a stream (default 300).
     pub idle_timeout_sec: Option<u32>,
@@ -82,7 +82,7 @@ pub struct EndpointTable {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ClientType {
-    /// `OpenAI` chat completions and whatever is compatible.
+    /// `OpenAI` chat completions and compatible servers.
     #[default]
     #[serde(rename = "openai_chat_completions")]
     OpenAiChatCompletions,
@@ -103,7 +103,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Reads an endpoints file; with the registry come warnings. Every problem is reported.
+    /// Reads an endpoints file; returns the registry with warnings, or every problem.
     pub fn read(path: &Path, env: &Env) -> Result<(Self, Vec<Problem>), Vec<Problem>> {
         let document = Document::read(path, Syntax::Toml, FAMILY)?;
         let mut decoded = document.decode::<EndpointsFile>();
@@ -132,8 +132,8 @@ impl Registry {
         Ok((registry, problems))
     }
 
-    /// Adds a row that comes from elsewhere than the file, such as a command line, and takes the place of rows with its
-    /// id. It is checked as those of the file are.
+    /// Adds a row from another source than the file, such as the command line. It replaces the rows with its id and is
+    /// checked like those of the file.
     pub fn add(&mut self, table: &EndpointTable, env: &Env) -> Result<Vec<Problem>, Vec<Problem>> {
         let mut reader = Reader { document: None, env, row: 0, problems: Vec::new() };
         let endpoint = reader.endpoint(table, &mut self.secrets);
@@ -147,12 +147,11 @@ impl Registry {
         }
     }
 
-    /// Puts endpoints under an id, in the place of those that are there.
+    /// Replaces the endpoints of an id.
     pub fn insert(&mut self, id: &str, endpoints: Vec<Endpoint>) {
         self.endpoints.insert(id.to_owned(), endpoints);
     }
 
-    /// A registry of one endpoint.
     pub(crate) fn of_one(id: &str, mut endpoint: Endpoint) -> Self {
         id.clone_into(&mut endpoint.label);
         endpoint.endpoint_id = Some(id.to_owned());
@@ -169,15 +168,15 @@ impl Registry {
         self.endpoints.keys().map(String::as_str)
     }
 
-    /// Names and values of the variables that the file uses as keys or in headers: they are secrets whatever
-    /// their names say.
+    /// Names and values of the variables that the file uses as keys or in headers: they are secrets, whatever their
+    /// names.
     pub fn secrets(&self) -> impl Iterator<Item = (&str, &str)> {
         self.secrets.iter().map(|(name, value)| (name.as_str(), value.reveal()))
     }
 }
 
 struct Reader<'a> {
-    /// Where the rows stand; absent for one that comes from elsewhere.
+    /// The document of the rows; absent for a row from another source.
     document: Option<&'a Document>,
     env: &'a Env,
     row: usize,
@@ -207,7 +206,7 @@ impl Reader<'_> {
             self.error(
                 Shared::Conflict,
                 what,
-                "replicas answer for one model; give the other model an id of its own",
+                "replicas answer for one model; give the other model its own id",
             );
             return;
         }
@@ -217,7 +216,7 @@ impl Reader<'_> {
         replicas.push(endpoint);
     }
 
-    /// One of two spellings of a key.
+    /// The value of a key that has two spellings.
     fn either<T: Clone>(&mut self, first: (&str, Option<&T>), second: (&str, Option<&T>)) -> Option<T> {
         if first.1.is_some() && second.1.is_some() {
             let what = format!("`{}` and `{}` say the same thing", first.0, second.0);
@@ -291,7 +290,7 @@ impl Reader<'_> {
         Some((id, endpoint))
     }
 
-    /// What follows from the wire format.
+    /// Applies what the wire format determines.
     fn shape(
         &mut self,
         endpoint: &mut Endpoint,
@@ -328,7 +327,7 @@ impl Reader<'_> {
         let region = table.region.clone().or_else(|| region_of(&endpoint.base_url));
         let Some(region) = region else {
             let fix = "add `region`, or `key` with the name of a variable that holds a bearer token";
-            self.error(Shared::MissingKey, "the region cannot be told from the address", fix);
+            self.error(Shared::MissingKey, "the address does not name the region", fix);
             return None;
         };
         Some(aws_credential(self.env, &region))
@@ -366,7 +365,7 @@ impl Reader<'_> {
             is_secret_name(&name) || SIGNED.contains(&name.as_ref()) || looks_secret(&value)
         });
         if !url.username().is_empty() || url.password().is_some() || secret_query {
-            // The address is not repeated: it holds a secret.
+            // The message does not repeat the address, which contains a secret.
             let fix =
                 "put the secret into a variable and name it in `key`, or refer to it in `headers` as ${NAME}";
             self.error(Shared::BadValue, "`url` holds a secret", fix);
@@ -379,7 +378,7 @@ impl Reader<'_> {
         Some(url)
     }
 
-    /// The credential that a variable holds. Nothing of the text is ever printed: it may be the key itself.
+    /// The credential in a variable. The text is never printed: it may be the key itself.
     fn key(
         &mut self,
         text: &str,
@@ -445,14 +444,14 @@ impl Reader<'_> {
                     self.error(Shared::BadValue, what, "use printable ASCII on one line");
                 }
             },
-            // The endpoint cannot be used, the others can.
+            // This endpoint is unusable, but the others are not.
             Err(variable) => endpoint.credential = Credential::Missing { variables: vec![variable] },
         }
     }
 }
 
-/// Whether a text names a variable. Keys also consist of letters, digits and `_`; one that is no variable here and
-/// is not spelled like one is taken for the key itself.
+/// Whether a text names a variable. Keys also consist of letters, digits and `_`; a text that is neither a known
+/// variable nor spelled like one is taken for the key itself.
 fn is_variable(text: &str, env: &Env) -> bool {
     let shape = !text.is_empty()
         && text.len() <= 100
@@ -464,8 +463,8 @@ fn is_variable(text: &str, env: &Env) -> bool {
     shape && (spelled_like_one || env.get(text).is_some())
 }
 
-/// Whether a text that somebody wrote out looks like a key: one of the usual beginnings, or a long run of letters and
-/// digits as nobody would choose it.
+/// Whether a literal text looks like a key: a known prefix, or a long run of letters and digits that no one would
+/// choose.
 fn looks_secret(text: &str) -> bool {
     const BEGINNINGS: [&str; 11] =
         ["sk-", "sk_", "pk-", "hf_", "gsk_", "xai-", "AKIA", "ghp_", "Basic ", "eyJ", "tgp_"];
@@ -480,16 +479,16 @@ fn looks_secret(text: &str) -> bool {
         || words().any(is_run)
 }
 
-/// A text whose references are filled in.
+/// A text after substitution.
 struct Filled {
-    /// The text; the error is a variable without a value.
+    /// The text; the error names a variable without a value.
     text: Result<String, String>,
-    /// What was written out.
+    /// The literal part.
     literal: String,
     has_reference: bool,
 }
 
-/// Fills in every `${NAME}`, or a lone `$NAME`.
+/// Substitutes every `${NAME}`, or a lone `$NAME`.
 fn fill_in(text: &str, env: &Env, secrets: &mut Vec<(String, Secret)>) -> Filled {
     let lone = text.strip_prefix('$').filter(|_| reference(text).is_some() && !text.starts_with("${"));
     let braced = lone.map_or_else(|| text.to_owned(), |name| format!("${{{name}}}"));

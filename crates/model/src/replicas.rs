@@ -1,4 +1,4 @@
-//! The addresses at which one model answers, and which of them gets the next call.
+//! The endpoints of one model, and which of them gets the next call.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ use crate::price::{Price, PriceList};
 use crate::retry::RetryBudget;
 use crate::transport::Line;
 
-/// All addresses of one model.
+/// All endpoints of one model.
 #[derive(Debug)]
 pub struct Replicas {
     list: Vec<Replica>,
@@ -24,20 +24,16 @@ pub struct Replicas {
     pub(crate) retries: RetryBudget,
 }
 
-/// One address, with what is known of its state.
+/// One endpoint with its state.
 #[derive(Debug)]
 pub struct Replica {
-    /// The way there.
     pub line: Line,
-    /// How many calls it gets.
     pub gate: Arc<Gate>,
-    /// Whether it is alive.
     pub breaker: Breaker,
-    /// What it charges, if known.
     pub price: Option<Price>,
 }
 
-/// A replica that was chosen for a call. Dropping it without a result gives back its place as a probe.
+/// A replica chosen for a call. Dropping it without a result releases its role as a probe.
 #[derive(Debug)]
 pub struct Chosen<'a> {
     pub replica: &'a Replica,
@@ -47,7 +43,7 @@ pub struct Chosen<'a> {
 }
 
 impl Replicas {
-    /// Makes endpoints ready, with a share of their limits.
+    /// Prepares endpoints, with a share of their limits.
     pub fn new(endpoints: Vec<Endpoint>, prices: &PriceList, share: &Share) -> Result<Self, Failure> {
         let list = endpoints.into_iter().map(|endpoint| {
             let price =
@@ -59,14 +55,13 @@ impl Replicas {
         Ok(Self { list, turn: AtomicUsize::new(0), retries: RetryBudget::default() })
     }
 
-    /// All of them.
     pub fn list(&self) -> &[Replica] {
         &self.list
     }
 
-    /// Chooses the replica with the least to do. One that was left alone and may be back is asked first, so that it
-    /// is not forgotten; when all of them are left alone, the one whose pause ends first is asked all the same: a call
-    /// fails by itself and is not kept waiting. Nothing only when there is no address at all.
+    /// Chooses the least loaded replica. One that was suspended and may work again is tried first, so that it is not
+    /// forgotten. If all are suspended, the one whose pause ends first is used nevertheless: a call should rather fail
+    /// than wait. `None` only if there is no endpoint at all.
     pub fn choose(&self) -> Option<Chosen<'_>> {
         let first = self.turn.fetch_add(1, Ordering::Relaxed);
         let count = self.list.len();
@@ -91,14 +86,14 @@ impl Replicas {
         Some(Chosen::new(replica, Admission::Open))
     }
 
-    /// Whether somebody else can be asked at once.
+    /// Whether another replica can be called at once.
     pub fn has_other(&self, than: &Replica) -> bool {
         self.list
             .iter()
             .any(|replica| !std::ptr::eq(replica, than) && replica.breaker.look() == Admission::Open)
     }
 
-    /// The dearest price, by which calls are reserved before it is known who answers; nothing if one of them has none.
+    /// The highest price, which is reserved before the replica is chosen; `None` if any replica is unpriced.
     pub fn dearest(&self, of: impl Fn(&Price) -> MicroDollars) -> Option<&Price> {
         let prices: Option<Vec<&Price>> = self.list.iter().map(|replica| replica.price.as_ref()).collect();
         prices?.into_iter().max_by_key(|price| of(price))
@@ -106,28 +101,28 @@ impl Replicas {
 }
 
 impl<'a> Chosen<'a> {
-    /// Silence of this length says something about a replica, even if the caller and not we gave up.
+    /// Silence of this length counts against a replica, even if the caller gave up and no timeout fired.
     const SILENCE: Duration = Duration::from_secs(30);
 
     fn new(replica: &'a Replica, admission: Admission) -> Self {
         Self { replica, admission, since: Instant::now(), settled: false }
     }
 
-    /// The replica answered.
+    /// Reports a success.
     pub fn worked(mut self) {
         self.settled = true;
         self.replica.breaker.worked();
         self.replica.gate.answered();
     }
 
-    /// The replica failed.
+    /// Reports a failure.
     pub fn failed(mut self, failure: &Failure, has_others: bool) {
         self.settled = true;
         let Replica { breaker, gate, .. } = self.replica;
         match failure.kind {
             FailureKind::Rate => {
                 gate.complained(failure.retry_after_ms.map(Duration::from_millis));
-                // It is alive, only busy.
+                // It works, but is busy.
                 breaker.worked();
             }
             FailureKind::Server | FailureKind::Network => {
@@ -136,7 +131,7 @@ impl<'a> Chosen<'a> {
             }
             FailureKind::Truncated if failure.retryable => breaker.failed(self.admission, Outlook::Open),
             FailureKind::Protocol | FailureKind::Cancelled => breaker.failed(self.admission, Outlook::Open),
-            // A key that one replica refuses will be refused again; while others work, it is left alone.
+            // A replica that refuses a key will refuse it again; while others work, it is suspended.
             FailureKind::Auth if has_others => breaker.failed(self.admission, Outlook::Hopeless),
             _ => breaker.worked(),
         }

@@ -1,4 +1,4 @@
-//! When to try again, and after how long.
+//! Whether to retry, and after how long.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -7,16 +7,14 @@ use aec_http::pause::Rule;
 
 use crate::failure::{Failure, FailureKind};
 
-/// The rules of trying again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// Attempts in all; rate limits do not count, since waiting is what they ask for.
+    /// Total attempts; rate limits do not count, since they only ask for a wait.
     pub attempts: u32,
-    /// Attempts in all while the model says nothing: each of them is paid for.
+    /// Total attempts while answers are empty: each of them is paid for.
     pub empty_attempts: u32,
-    /// How long to wait.
     pub pauses: Rule,
-    /// Longest time in all that one call spends waiting for rate limits.
+    /// Longest total time that one call waits for rate limits.
     pub patience: Duration,
 }
 
@@ -36,13 +34,13 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// One attempt and no more.
+    /// No retries.
     pub fn once() -> Self {
         Self { attempts: 1, patience: Duration::ZERO, ..Self::default() }
     }
 }
 
-/// What one call has been through.
+/// The failures of one call so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct History {
     failures: u32,
@@ -52,12 +50,12 @@ pub struct History {
 }
 
 impl History {
-    /// Time that this call will still wait for rate limits.
+    /// How long this call will still wait for rate limits.
     pub fn patience_left(&self, policy: &RetryPolicy) -> Duration {
         policy.patience.saturating_sub(self.waited_for_rates)
     }
 
-    /// Takes note of a failure; the wait until the next attempt, or nothing if there is no use in one.
+    /// Records a failure; returns the wait before the next attempt, or `None` if a retry is useless.
     pub fn next(&mut self, failure: &Failure, policy: &RetryPolicy, chance: f64) -> Option<Duration> {
         if !failure.retryable {
             return None;
@@ -85,8 +83,8 @@ impl History {
     }
 }
 
-/// Retries that are left, shared by all calls of a model: an outage must not multiply the load on a provider that is down.
-/// Answers earn retries, retries spend them. Rate limits are not counted; they carry their own wait.
+/// Remaining retries, shared by all calls of a model: an outage must not multiply the load on a provider that is down.
+/// Answers earn retries, retries spend them. Rate limits do not count; they state their own wait.
 #[derive(Debug)]
 pub struct RetryBudget(Mutex<f64>);
 
@@ -94,7 +92,7 @@ impl RetryBudget {
     const FULL: f64 = 1000.0;
     const EARNED_BY_AN_ANSWER: f64 = 0.5;
 
-    /// Takes note of an answer.
+    /// Records an answer.
     pub fn earn(&self) {
         if let Ok(mut left) = self.0.lock() {
             *left = (*left + Self::EARNED_BY_AN_ANSWER).min(Self::FULL);

@@ -1,4 +1,4 @@
-//! From the name of a model to the place where it answers: the endpoints file first, then the rules of names.
+//! Finds the endpoints for a model name: the endpoints file first, then the rules about names.
 
 use std::path::PathBuf;
 
@@ -16,40 +16,38 @@ use crate::offline::Offline;
 use crate::registry::Registry;
 use crate::sign::AwsCredentials;
 
-/// Version of Azure's interface when nobody names one.
+/// The default version of Azure's interface.
 pub const AZURE_API_VERSION: &str = "2024-10-21";
 
-/// What decides where a model answers.
+/// Everything that determines the endpoints of a model.
 #[derive(Clone, Debug, Default)]
 pub struct Routes {
-    /// Variables, for keys and addresses.
     pub env: Env,
-    /// The endpoints file.
     pub registry: Registry,
-    /// Where relative paths of scripts begin.
+    /// The base of relative paths of scripts.
     pub directory: PathBuf,
 }
 
-/// Where a model answers.
+/// The destination of a model name.
 #[derive(Clone, Debug)]
 pub enum Target {
-    /// At any of these addresses.
+    /// Any of these endpoints.
     Endpoints(Vec<Endpoint>),
-    /// In this program.
+    /// A model inside this program.
     Offline(Offline),
 }
 
-/// How an agent's model is called when its name alone does not say.
+/// How to call an agent's model when its name alone does not determine it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ClientTable {
-    /// Whose interface.
+    /// The interface.
     pub kind: Option<ClientKind>,
-    /// Its particulars.
+    /// Its settings.
     pub settings: ClientSettings,
 }
 
-/// Whose interface a model is called through.
+/// The interface through which a model is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ClientKind {
@@ -67,12 +65,12 @@ pub enum ClientKind {
     TogetherChat,
 }
 
-/// Particulars of an interface. Addresses and keys are not among them: they belong into the endpoints file, since
-/// an experiment that somebody sends must not decide where keys go.
+/// Settings of an interface. Addresses and keys are not allowed here: they belong in the endpoints file, since a shared
+/// experiment must not decide where keys are sent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ClientSettings {
-    /// Azure deployment; the model's name when absent.
+    /// Azure deployment; by default the model's name.
     pub deployment: Option<String>,
     /// Version of Azure's interface.
     pub api_version: Option<String>,
@@ -82,13 +80,11 @@ pub struct ClientSettings {
     pub stream_mode: Option<StreamMode>,
 }
 
-/// A model that cannot be called.
+/// Why a model cannot be called.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what}")]
 pub struct RouteError {
-    /// What is wrong.
     pub what: String,
-    /// What to do.
     pub fix: String,
 }
 
@@ -105,7 +101,7 @@ impl From<RouteError> for Problem {
 }
 
 impl Routes {
-    /// Where a model answers. An endpoint id comes before every rule of names.
+    /// Resolves a model name. An endpoint id comes before every rule about names.
     pub fn resolve(&self, model: &str, client: Option<&ClientTable>) -> Result<Target, RouteError> {
         let model = model.trim();
         if model.is_empty() {
@@ -156,7 +152,7 @@ impl Routes {
         Ok(Target::Endpoints(vec![endpoint]))
     }
 
-    /// Whose model it is, and its name there.
+    /// The provider of a model, and the model's name there.
     fn provider<'a>(&self, model: &'a str) -> Result<(Provider, &'a str), RouteError> {
         let lower = model.to_ascii_lowercase();
         if let Some((prefix, _)) = lower.split_once(':') {
@@ -181,7 +177,7 @@ impl Routes {
         let azure = self.env.get("AZURE_OPENAI_ENDPOINT").is_some();
         let azure_key = self.env.get("AZURE_OPENAI_API_KEY").is_some();
         if is_openai(&lower) {
-            // Half of Azure's settings and no other key: the missing half is what the user wants to hear of.
+            // With half of Azure's settings and no other key, the user needs to hear about the missing half.
             let openai = self.env.get("OPENAI_API_KEY").is_some();
             let use_azure = azure && azure_key || (azure || azure_key) && !openai;
             return Ok((if use_azure { Provider::Azure } else { Provider::OpenAi }, model));
@@ -201,7 +197,7 @@ impl Routes {
         RouteError::new(format!("nothing says where the model `{model}` answers"), fix)
     }
 
-    /// A key in one variable, an address that another may replace.
+    /// An endpoint with its key in one variable and an address that another variable may replace.
     pub(crate) fn plain(
         &self,
         provider: Provider,
@@ -281,7 +277,7 @@ impl Routes {
             (None, Some(region)) => {
                 let plain = region.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
                 if !plain || region.is_empty() {
-                    let what = "the AWS region is not one: letters, digits and - are allowed";
+                    let what = "the AWS region is not valid: letters, digits and - are allowed";
                     return Err(RouteError::new(what, "set AWS_REGION to a region such as ap-southeast-2"));
                 }
                 parse_address(&format!("https://bedrock-runtime.{region}.amazonaws.com"), "AWS_REGION")?
@@ -299,7 +295,7 @@ impl Routes {
 }
 
 impl ClientSettings {
-    /// A setting that the interface does not have is an error, not an ornament.
+    /// Refuses a setting that the interface does not have.
     fn check(&self, kind: ClientKind) -> Result<(), RouteError> {
         let azure = kind == ClientKind::AzureOpenAiChat;
         let bedrock = kind == ClientKind::Bedrock;
@@ -330,7 +326,6 @@ impl ClientKind {
     }
 }
 
-/// The model without a provider's prefix.
 fn without_prefix(model: &str) -> &str {
     const PREFIXES: [&str; 5] = ["bedrock", "together", "openai", "azure", "anthropic"];
     match model.split_once(':') {
@@ -367,7 +362,7 @@ fn is_bedrock(lower: &str) -> bool {
         || VENDORS.iter().any(|vendor| id.starts_with(vendor))
 }
 
-/// Claude has its own body on Bedrock; everything else speaks Converse.
+/// Claude has its own body on Bedrock; all other models use Converse.
 pub(crate) fn bedrock_format(model: &str) -> Format {
     if model.contains("anthropic.") && !model.starts_with("arn:") {
         Format::BedrockInvoke
@@ -384,7 +379,7 @@ pub(crate) fn region_of(url: &Url) -> Option<String> {
     region.split('.').next().map(str::to_owned)
 }
 
-/// What signs requests, from the variables.
+/// The AWS credential from the variables.
 pub(crate) fn aws_credential(env: &Env, region: &str) -> Credential {
     match (env.get("AWS_ACCESS_KEY_ID"), env.get("AWS_SECRET_ACCESS_KEY")) {
         (Some(id), Some(secret)) => Credential::Aws {
@@ -403,8 +398,8 @@ pub(crate) fn aws_credential(env: &Env, region: &str) -> Credential {
     }
 }
 
-/// Makes an endpoint one of an Azure resource: the deployment is in the path, not in the body. An address that ends with
-/// `/openai/v1` is Foundry's and stays as it is. A version in the address counts unless another is given.
+/// Turns an endpoint into one of an Azure resource: the deployment is in the path, not in the body. An address that
+/// ends with `/openai/v1` is Foundry's and stays unchanged. A version in the address applies unless another is given.
 pub(crate) fn azure_resource(endpoint: &mut Endpoint, version: Option<&str>) {
     if endpoint.base_url.path().trim_end_matches('/').ends_with("/openai/v1") {
         return;
@@ -429,7 +424,7 @@ fn parse_address(text: &str, variable: &str) -> Result<Url, RouteError> {
             && url.password().is_none()
     });
     url.ok_or_else(|| {
-        // The value is not repeated: it may hold a secret.
+        // The message does not repeat the value, which may contain a secret.
         RouteError::new(
             format!("{variable} is not an http or https address"),
             "set it to an address without a user in it",

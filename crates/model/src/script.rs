@@ -1,4 +1,4 @@
-//! A file of replies: what a model says, turn by turn. The offline model and the test server read the same.
+//! A file of scripted replies, turn by turn. The offline model and the test server read the same format.
 
 use std::path::Path;
 
@@ -11,12 +11,12 @@ use serde_json::Value;
 /// Problems of scripts are `Q…`.
 pub const FAMILY: Family = Family('Q');
 
-/// What a model says. The answer follows from the request alone: its first user message chooses the conversation, the
-/// number of turns of the assistant chooses the reply. The last reply answers all turns that follow.
+/// Scripted replies of a model. The request alone determines the reply: its first user message selects the
+/// conversation, the number of assistant turns selects the reply. The last reply answers all further turns.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Script {
-    /// Replies of conversations that no other entry claims.
+    /// Replies for conversations that match no other entry.
     pub replies: Vec<ScriptedReply>,
     /// Conversations; the first whose `when` occurs in the first user message is played.
     pub conversations: Vec<ScriptedConversation>,
@@ -36,13 +36,13 @@ pub struct ScriptedConversation {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ScriptedReply {
-    /// What the model thinks before it speaks.
+    /// The model's thoughts.
     pub reasoning: Option<String>,
-    /// What it says.
+    /// The text.
     pub text: Option<String>,
-    /// What it calls.
+    /// The tool calls.
     pub tool_calls: Vec<ScriptedCall>,
-    /// Why it ends; when absent, for its tools or because it is done.
+    /// Why it ends; by default for its tools, or because the model is done.
     pub stop: Option<Ending>,
 }
 
@@ -50,9 +50,9 @@ pub struct ScriptedReply {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScriptedCall {
-    /// Which tool.
+    /// The tool.
     pub name: String,
-    /// Its arguments; a text is sent as it is, so that arguments can be wrong.
+    /// Its arguments; a text is sent unchanged, so that arguments can be invalid.
     #[serde(default)]
     pub arguments: Value,
 }
@@ -63,18 +63,18 @@ pub struct ScriptedCall {
 pub enum Ending {
     /// The model is done.
     End,
-    /// It waits for its tools.
+    /// The model waits for its tools.
     ToolCalls,
-    /// The limit of tokens is reached.
+    /// The token limit is reached.
     Length,
-    /// A text came that ends an answer.
+    /// A stop text occurred.
     StopText,
-    /// The filter stepped in.
+    /// The filter intervened.
     ContentFilter,
 }
 
 impl Script {
-    /// Reads a script: YAML, TOML or JSON by the ending of its name.
+    /// Reads a script: YAML, TOML or JSON by its extension.
     pub fn read(path: &Path) -> Result<Self, Vec<Problem>> {
         let syntax = match path.extension().and_then(|ending| ending.to_str()) {
             Some("toml") => Syntax::Toml,
@@ -101,7 +101,7 @@ impl Script {
         if problems.is_empty() { Ok(script) } else { Err(problems) }
     }
 
-    /// The reply for a request whose first user message is this and which holds so many turns of the assistant.
+    /// The reply to a request with this first user message and this many assistant turns.
     pub fn reply(&self, first_message: &str, turns: usize) -> Option<&ScriptedReply> {
         let claimed =
             self.conversations.iter().find(|conversation| first_message.contains(&conversation.when));
@@ -111,7 +111,7 @@ impl Script {
 }
 
 impl ScriptedCall {
-    /// The arguments as they are sent: a text as it is, everything else as JSON.
+    /// The arguments as sent: a text unchanged, everything else as JSON.
     pub fn arguments_text(&self) -> String {
         match &self.arguments {
             Value::String(raw) => raw.clone(),
@@ -122,7 +122,6 @@ impl ScriptedCall {
 }
 
 impl ScriptedReply {
-    /// Why it ends.
     pub fn ending(&self) -> Ending {
         let natural = if self.tool_calls.is_empty() { Ending::End } else { Ending::ToolCalls };
         self.stop.unwrap_or(natural)

@@ -9,16 +9,14 @@ use aws_sigv4::http_request::{
 };
 use aws_sigv4::sign::v4::SigningParams;
 
-/// The service that signatures are for.
 const SERVICE: &str = "bedrock";
 
-/// A pair of keys, and the token that belongs to keys that expire.
+/// A key pair, and the session token of temporary keys.
 #[derive(Clone, PartialEq, Eq)]
 pub struct AwsCredentials {
-    /// Names the key.
     pub access_key_id: String,
     pub secret_access_key: String,
-    /// Goes with temporary keys; an empty one counts as absent.
+    /// For temporary keys; an empty one counts as absent.
     pub session_token: Option<String>,
 }
 
@@ -28,14 +26,13 @@ impl fmt::Debug for AwsCredentials {
     }
 }
 
-/// A request as it will be sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Outgoing<'a> {
     /// Such as `POST`.
     pub method: &'a str,
-    /// Complete, with its path escaped as it goes over the wire.
+    /// Complete, with its path escaped as sent.
     pub url: &'a str,
-    /// Headers to sign beside the host. What a proxy may change (`user-agent`, `transfer-encoding`) is left out.
+    /// Headers to sign besides the host, without those that a proxy may change (`user-agent`, `transfer-encoding`).
     pub headers: &'a [(&'a str, &'a str)],
     pub body: &'a [u8],
 }
@@ -45,8 +42,8 @@ pub struct Outgoing<'a> {
 #[error("the request to AWS cannot be signed: {0}")]
 pub struct SignError(String);
 
-/// The headers that make a request a signed one, names in lower case. Bedrock checks the path as it was sent, so it
-/// is escaped once more for the signature.
+/// The headers that sign a request, with names in lower case. Bedrock checks the path as sent, so it is escaped once
+/// more for the signature.
 pub fn sign(
     credentials: &AwsCredentials,
     region: &str,
@@ -81,7 +78,7 @@ pub fn sign(
     Ok(instructions.headers().map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned())).collect())
 }
 
-/// An error with its cause, which its own text leaves out.
+/// An error with its cause, which its own text omits.
 fn explain(error: &dyn std::error::Error) -> String {
     match error.source() {
         Some(cause) => format!("{error}: {cause}"),
@@ -135,7 +132,7 @@ mod tests {
         sign(&credentials, case.region, &request, time).unwrap()
     }
 
-    /// Signatures computed by botocore 1.44 and by an implementation of our own in Python, which agreed.
+    /// Signatures computed by botocore 1.44 and by our own implementation in Python, which agreed.
     #[test]
     fn signatures_are_those_of_other_implementations() {
         let cases = [

@@ -1,17 +1,16 @@
-//! Whether calls go out, are recorded, or come from a recording.
+//! Whether calls are live, recorded, or replayed.
 
 use crate::cassette::{Cache, Player, Recorder};
 
-/// What stands between a call and the network.
 #[derive(Default)]
 pub enum Tape {
-    /// Nothing.
+    /// Calls go to the model.
     #[default]
     Live,
-    /// Calls go out and are written down.
+    /// Calls go to the model and are recorded.
     Record(Recorder),
-    /// Calls are answered from a recording and never go out.
+    /// Calls are answered from a recording only.
     Replay(Player),
-    /// Calls are answered from a recording where it has them; others go out and are written down.
+    /// Calls are answered from a recording if possible; others go to the model and are recorded.
     Cache(Cache),
 }

@@ -1,4 +1,4 @@
-//! One attempt of a call over HTTP: send, receive, decode. Nothing here tries again.
+//! One attempt of a call over HTTP: send, receive, decode. It never retries.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -18,22 +18,22 @@ use crate::failure::{Failure, FailureKind, excerpt};
 use crate::message::{Reply, Request};
 use crate::sign;
 
-/// Longest answer that is read.
+/// In bytes.
 const LONGEST_ANSWER: usize = 64 * 1024 * 1024;
 
 /// How long a connection may take to open.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
 
-/// Longest error that is read.
+/// In bytes.
 const LONGEST_ERROR: usize = 64 * 1024;
 
-/// How long an error may take to be told.
+/// How long reading an error may take.
 const ERROR_TIME: Duration = Duration::from_secs(10);
 
 /// How long to wait for the end of a body whose content is complete.
 const LAST_BYTES: Duration = Duration::from_millis(20);
 
-/// Words by which a server asks for a stream.
+/// Phrases by which a server demands a stream.
 const WANTS_STREAM: [&str; 6] = [
     "streaming_required",
     "only supports streaming",
@@ -43,7 +43,7 @@ const WANTS_STREAM: [&str; 6] = [
     "'stream': true",
 ];
 
-/// Words by which it asks for none.
+/// Phrases by which a server refuses a stream.
 const WANTS_NO_STREAM: [&str; 3] =
     ["stream_options", "streaming is not supported", "does not support streaming"];
 
@@ -51,12 +51,10 @@ const WANTS_NO_STREAM: [&str; 3] =
 #[derive(Debug)]
 pub struct Transport(Ways<Full<Bytes>>);
 
-/// How a request is written. Some servers say what they want only by refusing what they do not.
+/// How to write a request. Some servers reveal their needs only by refusing a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Manner {
-    /// Whether the answer is streamed.
     pub stream: bool,
-    /// Spelling of the output limit.
     pub limit_key: LimitKey,
 }
 
@@ -115,7 +113,7 @@ impl Transport {
     }
 }
 
-/// An endpoint made ready for calls, and the manner in which it turned out to want them.
+/// An endpoint prepared for calls, and the manner that it was found to need.
 #[derive(Debug)]
 pub struct Line {
     pub endpoint: Endpoint,
@@ -127,7 +125,7 @@ pub struct Line {
     lesson: Mutex<Lesson>,
 }
 
-/// What a server was found to want.
+/// What a server was found to need.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Lesson {
     stream: Option<bool>,
@@ -135,7 +133,7 @@ struct Lesson {
 }
 
 impl Line {
-    /// Makes an endpoint ready.
+    /// Prepares an endpoint.
     pub fn new(endpoint: Endpoint) -> Result<Self, Failure> {
         let bad = |what: &str| Failure::lasting(FailureKind::Request, format!("{}: {what}", endpoint.label));
         let mut headers = HeaderMap::new();
@@ -177,12 +175,11 @@ impl Line {
         })
     }
 
-    /// The address that calls go to.
     pub fn url(&self) -> &Url {
         &self.url
     }
 
-    /// How a request is to be written, as far as is known.
+    /// How to write a request, as far as known.
     pub fn manner(&self, request: &Request) -> Manner {
         let lesson = *self.lesson.lock().unwrap_or_else(PoisonError::into_inner);
         Manner {
@@ -191,8 +188,8 @@ impl Line {
         }
     }
 
-    /// Another manner that a refusal asks for. It is worth one attempt, and is kept only if that works: what a refusal
-    /// says may be an echo of what somebody wrote into a request.
+    /// Another manner that a refusal suggests. It is tried once, and kept only if it works: the refusal's text may
+    /// merely echo the request.
     pub fn other_manner(&self, failure: &Failure, manner: Manner) -> Option<Manner> {
         if failure.kind != FailureKind::Request {
             return None;
@@ -277,7 +274,7 @@ impl Line {
     }
 }
 
-/// The format's path below an address. `/v1` is not doubled for those who write it into the address.
+/// The format's path below an address. A `/v1` that the address already has is not repeated.
 fn address(base: &Url, path: &str) -> Option<Url> {
     let mut url = base.clone();
     if url.cannot_be_a_base() {
@@ -313,7 +310,7 @@ async fn follow(
         }
         reader.take(&piece)?;
         if reader.is_done() {
-            // The end of the body usually follows at once; seeing it keeps the connection.
+            // The end of the body usually follows at once; reading it lets the connection be reused.
             tokio::time::timeout(LAST_BYTES, body.frame()).await.ok();
             break;
         }
@@ -321,7 +318,7 @@ async fn follow(
     reader.finish()
 }
 
-/// Reads a whole body. With an error comes what had arrived.
+/// Reads a whole body. An error comes with the bytes that arrived.
 async fn read(mut from: Incoming, limit: usize, idle: Duration) -> Result<Bytes, (Bytes, Failure)> {
     // Most answers come in one piece, which then needs no copy.
     let mut first = Bytes::new();
@@ -350,14 +347,13 @@ async fn read(mut from: Incoming, limit: usize, idle: Duration) -> Result<Bytes,
     Ok(if body.is_empty() { first } else { body.freeze() })
 }
 
-/// The next piece of a body.
 async fn next(body: &mut Incoming, idle: Duration) -> Result<Option<Bytes>, Failure> {
     loop {
         return match tokio::time::timeout(idle, body.frame()).await {
             Ok(None) => Ok(None),
             Ok(Some(Ok(frame))) => match frame.into_data() {
                 Ok(piece) => Ok(Some(piece)),
-                // Trailers say nothing that anybody reads.
+                // Trailers are ignored.
                 Err(_) => continue,
             },
             Ok(Some(Err(error))) => Err(Failure::passing(FailureKind::Network, excerpt(&causes(&error)))),
@@ -374,12 +370,12 @@ fn silence(what: &str, after: Duration) -> Failure {
     Failure::passing(FailureKind::Network, format!("{what} within {} seconds", after.as_secs_f64()))
 }
 
-/// Lets this process open as many connections as the system allows it at most: a thousand calls at once need more
+/// Raises this process's limit of open files to the most that the system allows: a thousand concurrent calls need more
 /// than the usual thousand files.
 pub fn allow_many_connections() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
-    // With the usual limit everything works, only fewer at once.
+    // With the usual limit everything works, only with fewer connections.
     setrlimit(Resource::Nofile, limit).ok();
 }

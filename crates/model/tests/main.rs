@@ -1,4 +1,5 @@
-//! Models from outside: wire formats, the client, cassettes and the gateway against real servers. One executable: linking takes longer than most tests.
+//! Tests of models from outside: wire formats, the client, cassettes and the gateway against real servers. They form
+//! one executable, because linking takes longer than most tests.
 
 mod anthropic;
 mod bedrock;

@@ -1,8 +1,8 @@
-//! What the long-document harnesses know without a model, a process or a clock: splitting of sources, plans of calls,
-//! merging and tracing of what the calls found, and reports in the making.
+//! The pure part of the long-document harnesses, without a model, a process or a clock: splitting sources, planning
+//! calls, merging and tracing what the calls found, and assembling reports.
 //!
-//! Every function here is pure. Settings and report templates are files of a task
-//! ([`aec_task::long_documents`]); what opens files, calls models and counts money lives elsewhere.
+//! Settings and report templates are files of a task ([`aec_task::long_documents`]); other crates open files, call
+//! models and count money.
 
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,8 @@
-//! Facts out of many parts and sources, merged by rule instead of by chance.
+//! Merges the facts of many parts and sources by fixed rules.
 //!
 //! For one key the source of higher authority wins, then the greater confidence, then the earlier place. Equal values
-//! are one fact with several provenances: numbers are compared by value, texts without regard to case and blanks. What
-//! loses is kept as a conflict with its provenance. The result does not depend on the order of the facts.
+//! are one fact with several provenances: numbers are compared by value, texts without regard to case and blanks.
+//! Losing values are kept as conflicts with their provenance. The result does not depend on the order of the facts.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -16,15 +16,13 @@ use serde_json::Value;
 /// Something that a call found in a part of a source.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fact {
-    /// What it is about.
     pub key: String,
-    /// What was found.
     pub value: Value,
     /// The label of the source.
     pub source: String,
     /// The bytes of the source that were read.
     pub range: Range<usize>,
-    /// How sure the model said it was; less sure than anything when it did not say.
+    /// The confidence that the model stated; an absent one is lower than any.
     pub confidence: Option<f64>,
 }
 
@@ -35,11 +33,11 @@ pub struct Provenance {
     pub source: String,
     /// The bytes of the source that were read.
     pub range: Range<usize>,
-    /// How sure the model said it was.
+    /// The confidence that the model stated.
     pub confidence: Option<f64>,
 }
 
-/// A value that another one was preferred to.
+/// A value that lost to another one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Conflict {
     pub value: Value,
@@ -47,20 +45,18 @@ pub struct Conflict {
     pub provenance: Vec<Provenance>,
 }
 
-/// What holds for one key.
+/// The value chosen for one key.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MergedFact {
-    /// What it is about.
     pub key: String,
-    /// The value that holds.
     pub value: Value,
     /// Where it was found, best place first.
     pub provenance: Vec<Provenance>,
-    /// Values that it was preferred to, best first.
+    /// Values that lost to it, best first.
     pub conflicts: Vec<Conflict>,
 }
 
-/// Which source is believed before which.
+/// The order in which sources are believed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Authority {
     /// Priority and position of each label; a lower number has more authority.
@@ -68,7 +64,7 @@ pub struct Authority {
 }
 
 impl Authority {
-    /// Labels with their priorities, lower first; of equal ones the earlier counts as the earlier place. Others come last.
+    /// Labels with priorities, lower first. Of equal priorities the earlier label wins; unlisted labels come last.
     pub fn from_priorities<'a>(sources: impl IntoIterator<Item = (&'a str, i64)>) -> Self {
         let mut ranks = BTreeMap::new();
         for (position, (label, priority)) in sources.into_iter().enumerate() {
@@ -81,7 +77,7 @@ impl Authority {
         self.ranks.get(source).copied().unwrap_or((i64::MAX, usize::MAX))
     }
 
-    /// What is to be believed comes first.
+    /// Orders the more credible provenance first.
     fn compare(&self, one: &Provenance, other: &Provenance) -> Ordering {
         let ((priority, position), (other_priority, other_position)) =
             (self.rank(&one.source), self.rank(&other.source));
@@ -106,7 +102,7 @@ pub fn merge(facts: impl IntoIterator<Item = Fact>, authority: &Authority) -> Ve
                 let known = entry.get_mut();
                 let best = known.provenance.first();
                 let order = best.map_or(Ordering::Less, |best| authority.compare(&provenance, best));
-                // Of several spellings the one in the best place is kept; of two there, the first in the alphabet.
+                // Of several spellings the one in the best place wins; of two there, the alphabetically first.
                 let earlier = || fact.value.to_string().as_str() < known.value.to_string().as_str();
                 if order == Ordering::Less || (order == Ordering::Equal && earlier()) {
                     known.value = fact.value;
@@ -140,7 +136,7 @@ fn merge_key(key: String, values: IndexMap<String, Conflict>, authority: &Author
     Some(MergedFact { key, value: best.value, provenance: best.provenance, conflicts: values.collect() })
 }
 
-/// A text that is the same exactly for values that say the same.
+/// A text that is equal exactly for equivalent values.
 fn canonical(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),

@@ -4,21 +4,21 @@ use std::ops::Range;
 
 use aec_base::decimal::Decimal;
 
-/// A number in a text, with the unit that stands by it.
+/// A number in a text, with the unit next to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Token {
-    /// Where it stands, without its unit.
+    /// Byte range, without the unit.
     pub(crate) range: Range<usize>,
     pub(crate) value: Decimal,
-    /// The unit behind it, in one spelling.
+    /// The unit after it, in its canonical spelling.
     pub(crate) unit: Option<&'static str>,
 }
 
-/// Characters that stand between groups of three digits.
+/// Characters between groups of three digits.
 const SEPARATORS: [char; 7] = [',', '\'', '’', '_', '\u{a0}', '\u{202f}', '\u{2009}'];
 
 /// Numbers of a text. Digits inside words (`M12`, `AS3008`), ordinals (`1st`) and the numbering of headings and lists
-/// at the start of lines are no numbers.
+/// at the start of lines do not count.
 pub(crate) fn tokens(text: &str) -> Vec<Token> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -89,7 +89,7 @@ fn is_numbering(text: &str, start: usize, end: usize) -> bool {
     let mut after = text[end..].chars();
     let next = after.next();
     let marked = matches!(next, Some('.' | ')')) && after.next().is_some_and(char::is_whitespace);
-    // A longer number that a full stop follows is more likely one that ends a sentence.
+    // A full stop after a longer number more likely ends a sentence.
     let short = end - start <= 2;
     at_start && ((marked && short) || (heading && next.is_some_and(char::is_whitespace)))
 }
@@ -102,7 +102,7 @@ fn is_ordinal(after: &str) -> bool {
     })
 }
 
-/// Units in one spelling, with their others. Case matters: `m` and `M`, `k` and `K` differ.
+/// Canonical spellings of units, each with its other spellings. Case matters: `m` and `M`, `k` and `K` differ.
 const UNITS: [(&str, &[&str]); 44] = [
     ("mm", &["millimetre", "millimetres"]),
     ("cm", &[]),
@@ -150,13 +150,13 @@ const UNITS: [(&str, &[&str]); 44] = [
     ("h", &["hr", "hour", "hours"]),
 ];
 
-/// A unit in its one spelling.
+/// The canonical spelling of a unit.
 pub(crate) fn unit(word: &str) -> Option<&'static str> {
     UNITS.iter().find(|(name, others)| *name == word || others.contains(&word)).map(|(name, _)| *name)
 }
 
-/// The unit in a key such as `span_mm` or `voltage_kv`, where case is lost. `m` and `s` alone are letters of many
-/// other things, so only spellings of two letters and more count, and only if one unit has them.
+/// The unit in a key such as `span_mm` or `voltage_kv`, where case is lost. `m` and `s` alone mean many other things,
+/// so only spellings of at least two letters count, and only if exactly one unit has them.
 pub(crate) fn unit_of_key(key: &str) -> Option<&'static str> {
     let (_, last) = key.rsplit_once('_')?;
     if last.len() < 2 {
@@ -169,7 +169,7 @@ pub(crate) fn unit_of_key(key: &str) -> Option<&'static str> {
     }
 }
 
-/// The unit directly behind a number, or one blank further.
+/// The unit directly after a number, or after one blank.
 fn unit_after(rest: &str) -> Option<&'static str> {
     let word = rest.strip_prefix([' ', '\u{a0}', '\u{202f}', '-']).unwrap_or(rest);
     let is_unit = |letter: char| letter.is_alphanumeric() || "%°Ω℃²³/^·".contains(letter);

@@ -1,7 +1,7 @@
-//! Facts out of a model's reply, which is JSON in the best case and something around JSON otherwise.
+//! Extracts facts from a model's reply, which is at best JSON and otherwise text around JSON.
 //!
-//! The last fenced block that holds JSON counts, else the whole text, else the largest balanced object in it. What
-//! cannot be read is an error with a name, and never an empty success.
+//! The last fenced block that holds JSON counts, else the whole text, else the largest balanced object in it. An
+//! unreadable reply is a named error, never an empty success.
 
 use std::fmt;
 use std::ops::Range;
@@ -11,20 +11,19 @@ use serde_json::Value;
 
 use crate::merge::Fact;
 
-/// The key in which a model says how sure it is.
+/// The key in which a model states its confidence.
 pub const CONFIDENCE_KEY: &str = "__confidence__";
 
-/// Blocks and beginnings of objects that are tried before a reply is given up.
+/// How many blocks and beginnings of objects are tried before a reply counts as unreadable.
 const MOST_TRIES: usize = 256;
 
-/// What a model found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reply {
-    /// Keys and values in the order of the reply. A key that is there twice is here twice.
+    /// Keys and values in the order of the reply. Duplicate keys are kept.
     pub values: Vec<(String, Value)>,
-    /// Keys that the model gave without a value: null, an empty text, list or object.
+    /// Keys that the model gave without a value: null, or an empty text, list or object.
     pub absent: Vec<String>,
-    /// How sure the model says it is, from 0 to 1.
+    /// The confidence that the model states, from 0 to 1.
     pub confidence: Option<f64>,
 }
 
@@ -78,7 +77,7 @@ impl Reply {
         reply
     }
 
-    /// The facts of a reply about a part of a source.
+    /// The facts of a reply to a part of a source.
     pub fn facts(&self, source: &str, range: &Range<usize>) -> Vec<Fact> {
         let fact = |(key, value): &(String, Value)| Fact {
             key: key.clone(),
@@ -101,7 +100,7 @@ fn is_absent(value: &Value) -> bool {
     }
 }
 
-/// The outermost value: an object with every key, even doubled ones, or the name of what it is instead.
+/// The outermost value: an object with every key, even duplicates, or the name of another type.
 enum Top {
     Object(Vec<(String, Value)>),
     Other(&'static str),
@@ -160,11 +159,10 @@ impl<'de> Visitor<'de> for TopVisitor {
     }
 }
 
-/// Contents of fenced blocks that are marked as JSON, or not marked at all. A block that is not closed ends with the
-/// text.
+/// Contents of fenced blocks marked as JSON or not marked at all. An unclosed block ends with the text.
 fn fenced_blocks(text: &str) -> Vec<&str> {
     let mut blocks = Vec::new();
-    // Where the open block begins; nothing when it is of another language.
+    // The beginning of the open block; `Some(None)` for a block in another language.
     let mut open: Option<Option<usize>> = None;
     let mut at = 0;
     for line in text.split_inclusive('\n') {
@@ -183,7 +181,7 @@ fn fenced_blocks(text: &str) -> Vec<&str> {
     blocks
 }
 
-/// The largest object that begins somewhere in a text. An empty one in prose says nothing.
+/// The largest object in a text. An empty one in prose means nothing.
 fn largest_object(text: &str) -> Option<Vec<(String, Value)>> {
     let mut best: Option<(usize, Vec<(String, Value)>)> = None;
     let mut tries = 0;

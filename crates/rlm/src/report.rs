@@ -1,4 +1,4 @@
-//! A report in the making: which sections are filled, which can be, and what is missing at the end.
+//! A report in progress: which sections are filled, which can be, and which are missing at the end.
 
 use std::collections::BTreeMap;
 
@@ -18,79 +18,58 @@ pub struct ReportState {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FillError {
     #[error("there is no section `{id}`; {fix}")]
-    Unknown {
-        /// What was asked for.
-        id: String,
-        /// What to do.
-        fix: String,
-    },
+    Unknown { id: String, fix: String },
     #[error("the section `{id}` is external: somebody else writes it")]
-    External {
-        /// The section.
-        id: String,
-    },
+    External { id: String },
     #[error("the section `{id}` is locked: fill {} first", waits_for.join(", "))]
     Locked {
-        /// The section.
         id: String,
-        /// Sections that are to be filled before.
+        /// Sections that must be filled first.
         waits_for: Vec<String>,
     },
     #[error("the text for the section `{id}` is empty")]
-    Empty {
-        /// The section.
-        id: String,
-    },
+    Empty { id: String },
 }
 
-/// A section that waits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LockedSection {
-    /// The section.
     pub id: String,
-    /// Sections that are to be filled before.
+    /// Sections that must be filled first.
     pub waits_for: Vec<String>,
 }
 
-/// How far a report is. Lists are in the order of the report.
+/// The progress of a report. Lists are in the order of the report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Status {
-    /// Sections that are to be filled, filled or not.
+    /// Number of sections to fill, including filled ones.
     pub total: usize,
-    /// Sections that are filled.
     pub completed: Vec<String>,
-    /// Sections that can be filled now.
     pub unlocked: Vec<String>,
-    /// Sections that wait for others.
     pub locked: Vec<LockedSection>,
-    /// Sections that somebody else writes.
+    /// Sections that are not written by this harness.
     pub external: Vec<String>,
 }
 
 /// A section that is missing at the end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Gap {
-    /// The section.
     pub id: String,
-    /// Its heading.
     pub title: String,
-    /// Sections it would have had to wait for.
+    /// Sections that must be filled before it.
     pub waits_for: Vec<String>,
 }
 
-/// What is handed in.
+/// The finished report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Submission {
     /// Whether nothing is missing.
     pub complete: bool,
-    /// Texts of sections that are filled.
     pub sections: BTreeMap<String, String>,
-    /// Sections that are not.
     pub gaps: Vec<Gap>,
 }
 
 impl ReportState {
-    /// A report of which nothing is written.
+    /// An empty report.
     pub fn new(template: ReportTemplate) -> Self {
         Self { template, filled: BTreeMap::new() }
     }
@@ -99,12 +78,11 @@ impl ReportState {
         &self.template
     }
 
-    /// The text of a section.
     pub fn content(&self, id: &str) -> Option<&str> {
         self.filled.get(id).map(String::as_str)
     }
 
-    /// Writes a section, or writes it anew.
+    /// Writes or rewrites a section.
     pub fn fill(&mut self, id: &str, content: impl Into<String>) -> Result<(), FillError> {
         let Some(section) = self.template.section(id) else { return Err(self.unknown(id)) };
         if section.generation_mode == GenerationMode::External {
@@ -128,7 +106,7 @@ impl ReportState {
         FillError::Unknown { id: id.to_owned(), fix }
     }
 
-    /// What a section still waits for. An external section is never filled here, so nothing waits for it.
+    /// What a section still waits for. External sections are never filled here, so no section waits for them.
     fn waits_for(&self, section: &Section) -> Vec<String> {
         if self.template.tier == Tier::Flat {
             return Vec::new();
@@ -140,7 +118,6 @@ impl ReportState {
         section.depends_on.iter().filter(missing).cloned().collect()
     }
 
-    /// How far the report is.
     pub fn status(&self) -> Status {
         let mut status = Status {
             total: 0,
@@ -173,7 +150,7 @@ impl ReportState {
         self.template.order().collect()
     }
 
-    /// Sections that can be filled now and are not, in the order of work.
+    /// Unfilled sections that can be filled now, in the order of work.
     pub fn unlocked(&self) -> Vec<&Section> {
         let open = |section: &&Section| {
             section.generation_mode != GenerationMode::External
@@ -183,7 +160,7 @@ impl ReportState {
         self.template.order().filter(open).collect()
     }
 
-    /// What there is, and what is missing.
+    /// The sections written so far, and those missing.
     pub fn submit(&self) -> Submission {
         let missing = |section: &&Section| {
             section.generation_mode != GenerationMode::External && !self.filled.contains_key(&section.id)
@@ -197,7 +174,7 @@ impl ReportState {
         Submission { complete: gaps.is_empty(), sections: self.filled.clone(), gaps }
     }
 
-    /// The report as markdown. What is missing is said where it would stand.
+    /// The report as markdown. A missing section is noted in its place.
     pub fn assemble(&self) -> String {
         let mut report = String::new();
         for (index, section) in self.template.sections().iter().enumerate() {

@@ -1,12 +1,12 @@
-//! Where sentences end, as far as that can be seen without a dictionary.
+//! Finds the ends of sentences, as far as possible without a dictionary.
 
-/// Words before a full stop that does not end a sentence.
+/// Abbreviations: a full stop after them does not end a sentence.
 const ABBREVIATIONS: [&str; 24] = [
     "e.g", "i.e", "cf", "vs", "ca", "approx", "no", "nos", "fig", "figs", "eq", "cl", "sec", "ref", "refs",
     "dr", "mr", "mrs", "ms", "st", "min", "max", "incl", "dia",
 ];
 
-/// Byte offsets after sentences and the blanks behind them, in order. The end of the text is not among them.
+/// Byte offsets after each sentence and the blanks that follow it, in order. The end of the text is not included.
 pub(crate) fn ends(text: &str) -> impl Iterator<Item = usize> {
     let mut letters = text.char_indices().peekable();
     let mut word_start = 0;
@@ -40,7 +40,7 @@ pub(crate) fn ends(text: &str) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Whether the word before a full stop is short for something, or an initial.
+/// Whether the word before a full stop is an abbreviation or an initial.
 fn is_abbreviation(word: &str) -> bool {
     let word = word.trim_start_matches(['(', '[', '"', '“', '‘']);
     let mut letters = word.chars();

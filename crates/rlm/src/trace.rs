@@ -1,9 +1,8 @@
-//! Which facts a written section rests on, and which of its numbers rest on none.
+//! Finds the facts that support a written section, and the numbers in it that no fact supports.
 //!
-//! A section is taken apart into statements: sentences, rows of tables, lines of code. A statement rests on a fact
-//! when a number of the fact stands in it with the same value and no other unit, or when a text of the fact does. Numbers in
-//! the fact's key support such names as "borehole 2", and no quantities.
-//! Headings state nothing.
+//! A section is taken apart into statements: sentences, rows of tables, lines of code. A fact supports a statement
+//! that contains a number of the fact with the same value and no other unit, or a text of the fact. Numbers in the
+//! fact's key support names such as "borehole 2", but not quantities. Headings state nothing.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
@@ -17,13 +16,12 @@ use crate::merge::{MergedFact, folded};
 use crate::number::{self, Token};
 use crate::sentence;
 
-/// Texts of fewer characters stand everywhere by chance.
+/// Shorter texts occur everywhere by chance.
 const SHORTEST_TEXT: usize = 3;
 
 /// The unit of numbers that are part of a key: no quantity has it.
 const PART_OF_A_NAME: &str = "";
 
-/// What a statement looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StatementKind {
@@ -35,31 +33,28 @@ pub enum StatementKind {
 /// A statement of a section.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Statement {
-    /// Its bytes in the section.
+    /// Byte range in the section.
     pub range: Range<usize>,
-    /// What it looks like.
     pub kind: StatementKind,
-    /// Indices of the facts it rests on, in order.
+    /// Indices of the supporting facts, in order.
     pub facts: Vec<usize>,
-    /// Bytes of its numbers that no fact has.
+    /// Byte ranges of its numbers that no fact supports.
     pub unsupported: Vec<Range<usize>>,
 }
 
-/// A section with what it rests on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Trace {
-    /// Statements in order.
     pub statements: Vec<Statement>,
 }
 
 impl Trace {
-    /// Statements with numbers that no fact has.
+    /// Statements with numbers that no fact supports.
     pub fn unsupported(&self) -> impl Iterator<Item = &Statement> {
         self.statements.iter().filter(|statement| !statement.unsupported.is_empty())
     }
 }
 
-/// Traces the statements of a section to facts. Only values that hold count, not those they were preferred to.
+/// Traces the statements of a section to facts. Only chosen values count, not conflicting ones.
 pub fn trace(section: &str, facts: &[MergedFact]) -> Trace {
     let evidence = Evidence::of(facts);
     let mut statements = statements(section);
@@ -69,11 +64,11 @@ pub fn trace(section: &str, facts: &[MergedFact]) -> Trace {
     Trace { statements }
 }
 
-/// Numbers and texts of facts, ready to be looked up.
+/// Numbers and texts of facts, prepared for lookup.
 struct Evidence {
     numbers: HashMap<Decimal, Vec<(usize, Option<&'static str>)>>,
     texts: Vec<usize>,
-    /// Absent when there are no texts, or more than can be searched for.
+    /// Absent when there are no texts, or too many to search for.
     search: Option<AhoCorasick>,
 }
 
@@ -84,7 +79,7 @@ impl Evidence {
         for (index, fact) in facts.iter().enumerate() {
             let mut parts = Parts::default();
             parts.collect(&fact.value, number::unit_of_key(&fact.key));
-            // Prose says "borehole 2" for what the key calls `bh2`; a quantity would have a unit.
+            // Prose says "borehole 2" for the key `bh2`; a quantity would have a unit.
             let named =
                 fact.key.split(|letter: char| !letter.is_ascii_digit()).filter(|digits| !digits.is_empty());
             parts.numbers.extend(named.filter_map(Decimal::parse).map(|value| (value, Some(PART_OF_A_NAME))));
@@ -107,7 +102,7 @@ impl Evidence {
     fn judge(&self, section: &str, statement: &mut Statement) {
         let text = &section[statement.range.clone()];
         let mut found = BTreeSet::new();
-        // Numbering is recognised at the start of lines, so a statement is read as its own text.
+        // Numbering is recognised at the start of lines, so each statement is scanned separately.
         for token in number::tokens(text) {
             let supporting = self.supporting(&token);
             if supporting.is_empty() {
@@ -182,7 +177,7 @@ impl Parts {
 
     fn number(&mut self, value: Option<Decimal>, unit: Option<&'static str>) {
         let Some(value) = value else { return };
-        // Prose says "5 below" for -5, so a number without a sign also rests on its negative.
+        // Prose says "5 below" for -5, so a fact also supports the number without its sign.
         let absolute = value.absolute();
         if absolute != value {
             self.numbers.push((absolute, unit));
@@ -233,7 +228,7 @@ fn is_item(trimmed: &str) -> bool {
 fn close(section: &str, paragraph: &mut Option<Range<usize>>, found: &mut Vec<Statement>) {
     let Some(range) = paragraph.take() else { return };
     let text = &section[range.clone()];
-    // `1. ` looks like the end of a sentence; an item's mark belongs to its first one.
+    // `1. ` looks like the end of a sentence; an item's mark belongs to its first sentence.
     let lead = text.len() - text.trim_start().len();
     let mark =
         if is_item(text.trim()) { text[lead..].find(' ').map_or(lead, |blank| lead + blank + 1) } else { 0 };

@@ -1,7 +1,7 @@
-//! The tool loop where the process is: inside a container or a room, told by variables, answering in files.
+//! The tool loop inside a container or sandbox: controlled by variables, with results in files.
 //!
-//! This is the contract of containers: what to do comes from seven `AGENT_` variables and `system_prompt.md`; the output
-//! file, `conversation.jsonl`, `trajectory.jsonl` and `agent_result.json` say what was done.
+//! This is the contract of containers: seven `AGENT_` variables and `system_prompt.md` say what to do; the output file,
+//! `conversation.jsonl`, `trajectory.jsonl` and `agent_result.json` hold the results.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -35,14 +35,14 @@ use crate::task::PreparedTask;
 use crate::trajectory::Trajectory;
 use crate::workspace::Workspace;
 
-/// What was done, as the file of the contract.
+/// The file with [`EntryReport`].
 pub const RESULT_FILE: &str = "agent_result.json";
 pub const SYSTEM_PROMPT_FILE: &str = "system_prompt.md";
 const SYSTEM_PROMPT_LIMIT: u64 = 1024 * 1024;
-/// Whoever started the process says when it ends; this is for the case that nobody does.
+/// The process that starts this one normally ends it; this limit applies if it does not.
 const LONGEST: Duration = Duration::from_hours(24);
 
-/// What the variables say.
+/// The values of the variables.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// `AGENT_MODEL`.
@@ -57,7 +57,7 @@ pub struct Settings {
     pub order: AnswerOrder,
 }
 
-/// Where the process works.
+/// The directories of the process.
 #[derive(Clone, Debug)]
 pub struct Place {
     pub workspace: PathBuf,
@@ -65,27 +65,25 @@ pub struct Place {
     pub home: String,
 }
 
-/// What was done.
+/// The result of the loop.
 #[derive(Clone, Debug, Serialize)]
 pub struct EntryReport {
-    /// `ok`, or `error` when the loop could not go on.
+    /// `ok`, or `error` when the loop could not continue.
     pub status: &'static str,
-    /// The model as it was asked for.
+    /// The model as requested.
     pub model: String,
-    /// Tokens read; absent when the provider did not say for every call.
+    /// Tokens read; absent when the provider did not report them for every call.
     pub input_tokens: Option<u64>,
-    /// Tokens written.
     pub output_tokens: Option<u64>,
-    /// Calls of the model.
+    /// Number of model calls.
     pub turns_used: u32,
-    /// Calls that were allowed.
     pub max_turns: u32,
     pub tool_calls: u64,
     /// `done`, or the limit or failure that ended the loop.
     pub stop_reason: String,
-    /// Where the output came from: `agent_file`, `submitted_answer`, `final_text` or `none`.
+    /// The origin of the output: `agent_file`, `submitted_answer`, `final_text` or `none`.
     pub output_source: &'static str,
-    /// Why it could not go on.
+    /// Why the loop could not continue.
     pub error: Option<String>,
 }
 
@@ -101,8 +99,8 @@ struct ToolEntry {
 }
 
 impl Settings {
-    /// Reads the variables; everything wrong is reported. A variable holds 128 KiB at most, so the instruction may
-    /// instead lie in the file that `AGENT_INSTRUCTION_FILE` names.
+    /// Reads the variables; reports everything wrong. A variable holds at most 128 KiB, so the instruction may instead
+    /// be in the file that `AGENT_INSTRUCTION_FILE` names.
     pub fn read(env: &Env) -> Result<Self, Vec<Problem>> {
         let mut problems = Vec::new();
         let from_file = match (env.get("AGENT_INSTRUCTION"), env.get("AGENT_INSTRUCTION_FILE")) {
@@ -177,7 +175,7 @@ impl From<ToolEntry> for Tool {
     }
 }
 
-/// Works, and writes the files of the contract.
+/// Runs the loop and writes the files of the contract.
 pub async fn run(
     settings: Settings,
     model: Model,
@@ -234,7 +232,7 @@ fn context(
     workspace: Workspace,
     redactor: Arc<Redactor>,
 ) -> io::Result<TrialContext> {
-    // What an earlier process left is not this one's work.
+    // Files of an earlier process do not belong to this one.
     for file in [TRAJECTORY_FILE, CONVERSATION_FILE, RESULT_FILE] {
         match fs_err::remove_file(place.workspace.join(file)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -267,7 +265,7 @@ fn context(
         gateway: Gateway::new(),
         redactor,
         snapshots: None,
-        // The room is given; nothing is opened.
+        // The sandbox already exists; nothing is opened.
         opener: RoomOpener {
             isolation: Isolation::None,
             containers: None,
@@ -292,7 +290,7 @@ fn system_prompt(workspace: &Path) -> io::Result<Option<String>> {
     Ok(Some(text).filter(|text| !text.trim().is_empty()))
 }
 
-/// What lies in the answer's place: its digest, or why there is none.
+/// The digest of the file at the answer's path, or why there is none.
 async fn found(workspace: &Workspace, place: &str) -> io::Result<Digest> {
     let place = place.to_owned();
     let limit = SubmissionLimits::default().file_bytes;
@@ -304,7 +302,7 @@ async fn found(workspace: &Workspace, place: &str) -> io::Result<Digest> {
         .await
 }
 
-/// Puts the answer into the output file; where it comes from. `given` is what was in its place before.
+/// Writes the answer into the output file and returns its origin. `given` is the file that was there before.
 async fn publish(
     workspace: &Workspace,
     place: &str,
@@ -326,7 +324,7 @@ async fn publish(
         _ => None,
     };
     if let Some(content) = content {
-        // An agent that put a directory or a link there finds no answer in its place, which the judge tells it.
+        // If the agent put a directory or a link there, this fails, and the judge reports the missing answer.
         workspace.write(place, content).await.ok();
     }
     source
@@ -342,7 +340,7 @@ fn source_word(source: Option<Source>) -> &'static str {
     }
 }
 
-/// Where the loop took the answer from, by the word of its report.
+/// The source for a word of [`EntryReport`].
 pub fn source_of_word(word: &str) -> Option<Source> {
     [Source::File, Source::Submitted, Source::FinalText]
         .into_iter()

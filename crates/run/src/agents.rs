@@ -1,4 +1,4 @@
-//! Agents of a plan made ready to work: parameters and files read, models found.
+//! Prepares the agents of a plan: reads parameters and files, finds models.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::parameters::Parameters;
 use crate::plan::{Plan, PlannedAgent};
 use crate::planning::read_agent_files;
 
-/// Makes the agents of a plan ready. Every problem is reported.
+/// Prepares the agents of a plan. Every problem is reported.
 pub fn prepare(plan: &Plan, root: &Path, client: &Client) -> Result<Vec<Arc<PreparedAgent>>, Vec<Problem>> {
     let mut agents = Vec::with_capacity(plan.agents.len());
     let mut problems = Vec::new();

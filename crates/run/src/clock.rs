@@ -1,5 +1,5 @@
-//! The time of an agent. It does not pass while a room is opened: building an image, waiting for a place among the
-//! containers and for services to be ready is nothing that an agent does.
+//! The time of an agent. It stops while a sandbox is opened: an agent is not charged for building an image or for
+//! waiting for a container slot and for services.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep_until};
 #[derive(Debug)]
 pub(crate) struct Clock(watch::Sender<Option<Instant>>);
 
-/// Whoever looks at it from elsewhere.
+/// An observer of the clock in another task.
 #[derive(Debug)]
 pub(crate) struct Watcher(watch::Receiver<Option<Instant>>);
 
@@ -24,19 +24,19 @@ impl Clock {
         Watcher(self.0.subscribe())
     }
 
-    /// Stands still.
+    /// Stops the clock.
     pub(crate) fn stop(&self) {
         self.0.send_replace(None);
     }
 
-    /// Goes on, to this deadline.
+    /// Continues, with this deadline.
     pub(crate) fn go_on(&self, deadline: Instant) {
         self.0.send_replace(Some(deadline));
     }
 }
 
 impl Watcher {
-    /// Waits until the deadline passed so long ago.
+    /// Waits until `grace` after the deadline.
     pub(crate) async fn over(mut self, grace: Duration) {
         loop {
             let deadline = *self.0.borrow_and_update();
@@ -48,7 +48,7 @@ impl Watcher {
             };
             tokio::select! {
                 () = passed => return,
-                // A clock that is gone cannot change any more.
+                // A dropped clock cannot change any more.
                 Ok(()) = self.0.changed() => {}
             }
         }

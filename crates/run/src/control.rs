@@ -1,11 +1,11 @@
-//! How a run is asked to stop: first to finish what runs, then to give up.
+//! Asks a run to stop: first to finish the running trials, then to give up.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use tokio::sync::Notify;
 
-/// Asks a run to stop. Clones ask the same run.
+/// Asks a run to stop. Clones control the same run.
 #[derive(Clone, Debug, Default)]
 pub struct Control(Arc<Shared>);
 
@@ -15,14 +15,13 @@ struct Shared {
     changed: Notify,
 }
 
-/// What was asked for.
+/// What the user asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Wish {
-    /// Nothing.
     GoOn,
-    /// Start no further trial; finish and record those that run.
+    /// Start no further trial; finish and record running ones.
     Finish,
-    /// Cancel and record those that run.
+    /// Cancel and record running trials.
     GiveUp,
 }
 
@@ -32,13 +31,12 @@ impl Control {
         self.wish_for(if self.wish() == Wish::GoOn { Wish::Finish } else { Wish::GiveUp });
     }
 
-    /// Asks for something. A wish can only grow.
+    /// Makes a wish. Wishes can only become stronger.
     pub fn wish_for(&self, wish: Wish) {
         self.0.wish.fetch_max(wish as u8, Ordering::AcqRel);
         self.0.changed.notify_waiters();
     }
 
-    /// What was asked for so far.
     pub fn wish(&self) -> Wish {
         match self.0.wish.load(Ordering::Acquire) {
             0 => Wish::GoOn,
@@ -47,7 +45,7 @@ impl Control {
         }
     }
 
-    /// Done when at least this much was asked for.
+    /// Completes when the wish is at least this strong.
     pub async fn reached(&self, wish: Wish) {
         loop {
             let changed = self.0.changed.notified();

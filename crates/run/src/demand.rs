@@ -1,4 +1,4 @@
-//! The containers that trials ask for, before the first is made: how many of which kind, and of how many images.
+//! The containers that trials need, computed in advance: how many of each kind, and of how many images.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,10 +15,10 @@ use crate::plan::{Plan, PlannedTrial};
 use crate::room::lifetime;
 use crate::trial::{agent_time, limits};
 
-/// Tasks that one thread takes at a time.
+/// Number of tasks that one thread takes at a time.
 const CHUNK: usize = 4;
 
-/// Who works in a container.
+/// The user of a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
     Agent,
@@ -26,7 +26,6 @@ pub enum Role {
 }
 
 impl Role {
-    /// The word for people and files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Agent => "agent",
@@ -35,12 +34,10 @@ impl Role {
     }
 }
 
-/// Containers that are alike.
+/// Containers with equal requirements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ContainerKind {
-    /// Who works in it.
     pub role: Role,
-    /// Processor cores.
     pub cpus: u32,
     /// Memory in MiB.
     pub memory_mb: u32,
@@ -49,16 +46,15 @@ pub struct ContainerKind {
     pub network: bool,
 }
 
-/// What trials ask for, each attempted once.
+/// The needs of trials, with one attempt each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Demand {
-    /// At most so many of each kind: an agent that runs no command opens no room.
+    /// Upper bounds for each kind: an agent that runs no command opens no sandbox.
     pub containers: BTreeMap<ContainerKind, usize>,
-    /// Different images that they are made of.
     pub images: usize,
 }
 
-/// What trials of a plan ask for. Nothing is made for it.
+/// The needs of a plan's trials. Creates nothing.
 pub fn demand(plan: &Plan, tasks: &[Task], trials: &[&PlannedTrial]) -> Result<Demand, Vec<Problem>> {
     let conditions = &plan.conditions;
     let agents = plan
@@ -68,7 +64,7 @@ pub fn demand(plan: &Plan, tasks: &[Task], trials: &[&PlannedTrial]) -> Result<D
         .collect::<Result<Vec<_>, _>>()?;
     let used: Vec<usize> =
         trials.iter().map(|trial| trial.task).collect::<BTreeSet<_>>().into_iter().collect();
-    // Verifiers that cannot be read are a fault before any room is opened.
+    // An unreadable verifier is a fault before any sandbox is opened.
     let judged = |task: &usize| {
         !conditions.disable_verification
             && VerifierFiles::read(&tasks[*task].path).is_ok_and(|files| files.needs_room())

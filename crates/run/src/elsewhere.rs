@@ -1,5 +1,5 @@
-//! Attempts that another program carried out: what came back of them is frozen and judged here, and becomes a record
-//! like any other.
+//! Attempts made by another program: the files that it returned are frozen and judged here, and become a record like
+//! any other.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -29,50 +29,46 @@ use crate::task::PreparedTask;
 use crate::trajectory::Trajectory;
 use crate::trial::{Shared, ending, limits};
 
-/// An attempt that came back.
+/// An attempt that another program returned.
 pub struct Returned<'a> {
     pub trial: &'a PlannedTrial,
-    /// Which try at it.
     pub attempt: u32,
     pub task: &'a PreparedTask,
-    /// When it began.
     pub started: Timestamp,
-    /// How it ended.
     pub ending: Ending,
-    /// What the agent left in `/workspace`; absent when nothing came back.
+    /// The agent's files in `/workspace`; absent when none were returned.
     pub workspace: Option<&'a Path>,
     /// Files of the workspace that this program wrote there.
     pub ours: &'a [&'a str],
-    /// Where the loop took the answer from that it put into the output file.
+    /// The origin of the answer that the loop wrote into the output file.
     pub published: Option<Source>,
-    /// The events, when this program's own loop wrote them.
+    /// The events, if this program's own loop wrote them.
     pub events: Vec<Event>,
-    /// What is to be noted when there are none, with what belongs to it.
+    /// A note for the trajectory when there are no events, with its metadata.
     pub note: (String, Map<String, Value>),
-    /// Seconds that the agent might take.
+    /// The agent's time limit in seconds.
     pub timeout_sec: u64,
-    /// Versions of what took part there.
+    /// Versions of the programs involved there.
     pub tool_versions: BTreeMap<String, String>,
-    /// What is told of its work there.
+    /// What the other program reports about the agent's work.
     pub agent_result: IndexMap<String, Value>,
-    /// What its model calls took, when no events say so.
+    /// The cost of its model calls, if no events show it.
     pub cost: Cost,
-    /// Its times, files with times in them included.
+    /// Its times, including files that contain times.
     pub timing: Timing,
-    /// What it ran in.
     pub runtime_image: String,
 }
 
-/// What became of judging a workspace.
+/// The result of judging a workspace.
 #[derive(Debug)]
 pub struct Judgement {
-    /// What became of the trial.
+    /// The outcome of the trial.
     pub settled: Settled,
-    /// What was frozen.
+    /// The frozen files.
     pub submission: Option<Submission>,
-    /// Where its answer came from.
+    /// The origin of its answer.
     pub source: Option<Source>,
-    /// What the judge says; absent when it was not asked.
+    /// The verdict; absent when the judge was not called.
     pub verdict: Option<Verdict>,
 }
 
@@ -82,31 +78,28 @@ impl Judgement {
     }
 }
 
-/// What freezes and judges workspaces.
+/// Everything needed to freeze and judge workspaces.
 #[derive(Clone, Copy)]
 pub struct ForeignJudging<'a> {
-    /// The judge; absent when nobody wants a verdict.
+    /// The judge; absent when no verdict is wanted.
     pub judge: Option<&'a Judge>,
-    /// Contents of the ledger.
     pub contents: &'a ContentStore,
-    /// Keeps secrets out.
     pub redactor: &'a Redactor,
     /// Which of several answers counts.
     pub order: AnswerOrder,
 }
 
-/// A workspace that came back.
+/// A workspace that another program returned.
 #[derive(Clone, Copy)]
 pub struct Workspace<'a> {
-    /// Where it lies.
     pub path: &'a Path,
     /// Files that this program wrote there.
     pub ours: &'a [&'a str],
-    /// Where the agent took the answer from that it put into the output file.
+    /// The origin of the answer that the agent wrote into the output file.
     pub published: Option<Source>,
 }
 
-/// Freezes and judges what an agent left elsewhere; `own` is what ended its work there.
+/// Freezes and judges an agent's files; `own` is what ended its work there.
 pub fn judge(
     bench: ForeignJudging<'_>,
     task: &PreparedTask,
@@ -127,7 +120,7 @@ pub fn judge(
     )
 }
 
-/// Judges what was frozen of an agent's work, if it could be; `own` is what ended the work.
+/// Judges the frozen files, if freezing succeeded; `own` is what ended the work.
 pub(crate) fn judge_frozen(
     bench: ForeignJudging<'_>,
     task: &PreparedTask,
@@ -150,7 +143,7 @@ pub(crate) fn judge_frozen(
     }
 }
 
-/// The record of an attempt that came back. Its contents are in the store when this returns.
+/// The record of a returned attempt. Its contents are in the store when this returns.
 pub fn record(shared: &Shared, returned: Returned<'_>) -> io::Result<TrialRecord> {
     let wants_verdict = !shared.plan.conditions.disable_verification;
     let bench = ForeignJudging {
@@ -161,7 +154,7 @@ pub fn record(shared: &Shared, returned: Returned<'_>) -> io::Result<TrialRecord
     };
     let judgement = judgement(bench, &returned);
     let live = shared.jobs.join(LIVE).join(live_name(&returned.trial.id, returned.attempt));
-    // A process that was killed while it made this record left its beginning; what came back is still there.
+    // A process killed while making this record left a partial directory; the returned files still exist.
     match fs_err::remove_dir_all(&live) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => fs_err::create_dir_all(&live)?,
@@ -199,7 +192,7 @@ pub fn record(shared: &Shared, returned: Returned<'_>) -> io::Result<TrialRecord
         limits: limits(&shared.plan.conditions, &returned.task.task),
         timeout_sec: returned.timeout_sec,
         room: None,
-        // Whoever brought it knows better.
+        // The caller replaces this with its own image.
         runtime_image: "local".to_owned(),
         tool_versions,
         resolved_model,
@@ -221,7 +214,7 @@ pub fn record(shared: &Shared, returned: Returned<'_>) -> io::Result<TrialRecord
     Ok(record)
 }
 
-/// How this program's own loop ended elsewhere, by its report and its events.
+/// How this program's own loop ended in another process, according to its report and its events.
 pub fn loop_ending(report: &Map<String, Value>, events: &[Event]) -> Ending {
     let text = |key: &str| report.get(key).and_then(Value::as_str);
     let reason = text("stop_reason").unwrap_or_default();

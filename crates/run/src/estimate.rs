@@ -1,4 +1,4 @@
-//! The most that a plan can cost, as far as that can be said before the first call.
+//! The most that a plan can cost, as far as known before the first call.
 
 use aec_model::message::{Message, Request, Role, Sampling};
 use aec_model::money::MicroDollars;
@@ -14,16 +14,16 @@ use crate::plan::{Plan, PlannedTrial};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Ceiling {
     pub agent: String,
-    /// The most that all its trials can cost; absent when there is no bound.
+    /// For all its trials; absent when there is no bound.
     pub at_most: Option<MicroDollars>,
-    /// Why there is none.
+    /// Why there is no bound.
     pub why: Option<&'static str>,
 }
 
-/// Prompts of the tasks of a plan, in its order, as direct agents get them: instruction and output path.
+/// Prompts of a plan's tasks, in its order, as direct agents receive them: instruction and output path.
 pub type Prompts = Vec<(String, String)>;
 
-/// The most that each agent can cost. `trials` are those to be run, `trial_budget` is the most that one may cost.
+/// The most that each agent can cost. `trials` are the trials to run, `trial_budget` is the most that one may cost.
 pub fn ceilings(
     plan: &Plan,
     agents: &[std::sync::Arc<PreparedAgent>],
@@ -71,7 +71,7 @@ fn own_bound(
         }
         Harness::ToolLoop => match parameters.max_total_tokens {
             Some(tokens) => {
-                // The limit is looked at before each call, so the last one may go beyond it.
+                // The limit is checked before each call, so the last call may exceed it.
                 let last = output_bound(&parameters.sampling);
                 let trial = dearest(tokens, 0).max(dearest(0, tokens)).plus(dearest(tokens, last));
                 let trials = prompts.len() as u64 * repetitions;

@@ -1,5 +1,5 @@
-//! What happens during a run: one stream of events. Progress lines, bars, the full-screen view and the index are all
-//! readers of it; nothing in the runner prints.
+//! The events of a run, as one stream. Progress lines, bars, the full-screen view and the index all read it; the runner
+//! itself prints nothing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::forecast::AgentForecast;
 use crate::tally::AgentTally;
 
-/// A trial and which try at it.
+/// An attempt at a trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TrialRef {
     pub trial_id: Name,
@@ -23,40 +23,40 @@ pub struct TrialRef {
     /// The short name of the task among the tasks of the plan.
     pub task: String,
     pub agent: Name,
-    /// Which repetition, from 1.
+    /// From 1.
     pub repetition: u32,
-    /// Which try, from 1.
+    /// From 1.
     pub attempt: u32,
 }
 
-/// Where a trial is.
+/// The progress of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
-    /// Its files are being put in place.
+    /// Its files are being placed.
     Staged,
     /// The agent works.
     Running,
-    /// What the agent left is being frozen.
+    /// The agent's files are being frozen.
     Frozen,
-    /// The judge has spoken; the record is being made durable.
+    /// The verdict is given; the record is being made durable.
     Judged,
 }
 
-/// One thing that happened.
+/// An event of a run.
 #[derive(Clone, Debug)]
 pub enum RunEvent {
     /// The run begins.
     Started(RunStarted),
     /// An attempt begins.
     TrialStarted(Arc<TrialRef>),
-    /// An attempt goes on.
+    /// An attempt reached another stage.
     Stage(Arc<TrialRef>, Stage),
-    /// Something happened in an attempt, as its trajectory has it. Only sent when somebody wants to look on.
+    /// An event of an attempt's trajectory. Only sent when an observer wants traces.
     Trace(Arc<TrialRef>, Arc<Event>),
     /// An attempt is recorded and durable.
     TrialEnded(Box<TrialEnded>),
-    /// Time passes: sent a few times a second, with what was spent so far.
+    /// Sent a few times a second, with the spending so far.
     Tick(Tick),
     /// No further trial is started.
     Stopping(StopReason),
@@ -64,51 +64,43 @@ pub enum RunEvent {
     Ended(Box<RunEnded>),
 }
 
-/// What is about to be done.
+/// The work ahead.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunStarted {
     pub experiment_id: Name,
-    /// The session of this process.
     pub session: String,
     /// Trials of the plan, or of this shard of it.
     pub planned: usize,
-    /// Trials that are done already.
     pub done_before: usize,
-    /// Attempts left over by a session that was killed; their calls are accounted for.
+    /// Attempts that were running when a session was killed; their calls are accounted for.
     pub interrupted: usize,
-    /// Trials to be run now.
     pub to_run: usize,
     /// Agents, in the order of the plan.
     pub agents: Vec<Name>,
-    /// Trials at once.
+    /// Concurrent trials.
     pub concurrency: usize,
-    /// The most that the run may cost.
     pub max_cost: Option<MicroDollars>,
-    /// What agents that work by plan are expected to take.
+    /// Forecasts for agents that work by plan.
     pub forecasts: Vec<AgentForecast>,
 }
 
-/// An attempt that is recorded.
 #[derive(Clone, Debug)]
 pub struct TrialEnded {
     pub trial: Arc<TrialRef>,
-    /// What became of it.
     pub outcome: Outcome,
-    /// The reward of a scored one.
+    /// The reward of a scored attempt.
     pub reward: Option<f64>,
-    /// What went wrong.
     pub fault: Option<Fault>,
-    /// What it cost; absent when a model without a price took part.
+    /// The cost; absent when a model without a price was called.
     pub cost: Option<MicroDollars>,
     pub tokens: u64,
-    /// How long it took.
     pub duration: Duration,
     /// Whether another attempt follows.
     pub retried: bool,
 }
 
 impl TrialEnded {
-    /// What a record says, of an attempt that no other follows.
+    /// The event for a record after which there is no further attempt.
     pub fn of(record: &TrialRecord, trial: Arc<TrialRef>, duration: Duration) -> Self {
         let cost = &record.cost;
         Self {
@@ -124,17 +116,17 @@ impl TrialEnded {
     }
 }
 
-/// What was spent so far.
+/// The spending so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Tick {
-    /// Money, calls under way not included.
+    /// Money, without calls in flight.
     pub spent: MicroDollars,
-    /// Money set aside for calls under way.
+    /// Money reserved for calls in flight.
     pub reserved: MicroDollars,
     pub tokens: u64,
-    /// Model calls under way.
+    /// Model calls in flight.
     pub open_calls: u64,
-    /// Trials under way.
+    /// Running trials.
     pub running: usize,
 }
 
@@ -142,43 +134,38 @@ pub struct Tick {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "reason", content = "message", rename_all = "snake_case")]
 pub enum StopReason {
-    /// Somebody asked for it: Ctrl-C, `runs stop`, the full-screen view.
+    /// The user asked for it: Ctrl-C, `runs stop`, the full-screen view.
     Asked,
-    /// Somebody insists: running trials are cancelled.
+    /// The user insists: running trials are cancelled.
     Insisted,
     /// The budget is used up.
     Budget(String),
     /// `--max-time` is over.
     Time,
-    /// Too many faults that are not the agents' in a row.
+    /// Too many consecutive faults that the agents did not cause.
     Faults(String),
-    /// The disk or the ledger cannot take more.
+    /// The disk or the ledger is full or failing.
     Storage(String),
 }
 
-/// What was done.
+/// The result of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunEnded {
     pub experiment_id: Name,
-    /// Planned against executed, for the whole plan or this shard of it, agent by agent.
+    /// Planned and executed trials of the whole plan or this shard of it, by agent.
     pub agents: Vec<AgentTally>,
     /// The same for all agents.
     pub all: AgentTally,
-    /// Attempts recorded by this session.
     pub recorded: usize,
-    /// Money that this session spent.
     pub spent: MicroDollars,
-    /// Tokens that this session took.
     pub tokens: u64,
-    /// Model calls of this session.
     pub calls: u64,
-    /// Calls that were under way when an earlier session was killed.
+    /// Calls that were in flight when an earlier session was killed.
     pub unsettled_calls: u64,
-    /// Why it stopped before its end.
+    /// Why it stopped early.
     pub stopped: Option<StopReason>,
-    /// The head of the experiment's chain, to be kept elsewhere.
+    /// The head of the experiment's chain, which the user can keep elsewhere.
     pub head: Option<aec_base::digest::Digest>,
-    /// How long it took.
     #[serde(skip)]
     pub duration: Duration,
 }

@@ -1,4 +1,4 @@
-//! `experiment.yaml`: the file format of an experiment, and what it means once references are filled in.
+//! `experiment.yaml`: the file format of an experiment, and its meaning once references are resolved.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path};
@@ -56,7 +56,7 @@ pub struct AgentTable {
     pub adapter: Option<Harness>,
     /// The model; may refer to an environment variable as `$NAME`.
     pub model: Option<String>,
-    /// How the model is called, when its name alone does not say.
+    /// How to call the model when its name alone does not determine it.
     pub client: Option<ClientTable>,
     /// Settings of the harness and the model.
     pub parameters: IndexMap<String, serde_json::Value>,
@@ -64,17 +64,17 @@ pub struct AgentTable {
     pub system_prompt_file: Option<String>,
 }
 
-/// Where trials run and how much they may take.
+/// Where trials run and their limits.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ComputeTable {
-    /// The backend; the project's when absent.
+    /// The backend; by default the project's.
     pub backend: Option<Backend>,
     /// Limits that replace those of the tasks.
     pub resource_limits: ResourceLimitsTable,
     /// How the `harbor` backend works.
     pub harbor: HarborTable,
-    /// Who Modal is told that this is.
+    /// The Modal credentials.
     pub modal: ModalTokenTable,
 }
 
@@ -82,7 +82,7 @@ pub struct ComputeTable {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ResourceLimitsTable {
-    /// Seconds an agent may take.
+    /// The agent's time limit in seconds.
     pub timeout_override: Option<Seconds>,
     /// Memory in MiB.
     pub memory_mb: Option<Quantity>,
@@ -110,12 +110,11 @@ pub enum Harness {
     Scripted,
     /// The reference solution with seeded faults.
     Sim,
-    /// Any program of the user's.
+    /// Any program of the user.
     Command,
 }
 
 impl Harness {
-    /// Every harness.
     pub const ALL: [Self; 9] = [
         Self::Direct,
         Self::ToolLoop,
@@ -128,7 +127,6 @@ impl Harness {
         Self::Command,
     ];
 
-    /// The name as written in files and flags.
     pub fn name(self) -> &'static str {
         match self {
             Self::Direct => "direct",
@@ -143,7 +141,7 @@ impl Harness {
         }
     }
 
-    /// The harness of a name; some have more than one.
+    /// The harness with this name; some have several names.
     pub fn parse(name: &str) -> Option<Self> {
         match name {
             "lambda-rlm" => Some(Self::LambdaRlm),
@@ -152,26 +150,25 @@ impl Harness {
         }
     }
 
-    /// Whether it cannot work without a model.
     pub fn needs_model(self) -> bool {
         matches!(self, Self::Direct | Self::ToolLoop | Self::Rlm | Self::LambdaRlm)
     }
 
-    /// Whether it works in a room. Others read what they need and answer without one.
+    /// Whether it works in a sandbox. Other harnesses read what they need and answer without one.
     pub fn needs_room(self) -> bool {
         !matches!(self, Self::Direct | Self::LambdaRlm | Self::Nop)
     }
 
-    /// Whether a system prompt makes a difference to what it does.
+    /// Whether a system prompt affects it.
     pub fn hears_prompts(self) -> bool {
         !matches!(self, Self::Oracle | Self::Nop | Self::Scripted)
     }
 }
 
-/// An experiment, checked and with its references filled in.
+/// An experiment, checked and with its references resolved.
 #[derive(Debug, Serialize)]
 pub struct Experiment {
-    /// Id, when the file gives one.
+    /// Present if the file gives one.
     pub experiment_id: Option<Name>,
     /// Title.
     pub name: Option<String>,
@@ -184,10 +181,10 @@ pub struct Experiment {
     pub repetitions: u32,
     /// Keep submissions without scoring them.
     pub disable_verification: bool,
-    /// The backend with its place in the file, for the settings ladder.
+    /// The backend with its position in the file, for the settings ladder.
     #[serde(skip)]
     pub backend: Option<Candidate>,
-    /// What Harbor runs trials in, likewise.
+    /// Harbor's environment, likewise.
     #[serde(skip)]
     pub harbor_environment: Option<Candidate>,
     /// References to credentials of services.
@@ -202,9 +199,9 @@ pub struct Agent {
     pub name: Name,
     /// The program between model and task.
     pub harness: Harness,
-    /// The model, references filled in.
+    /// The model, with references resolved.
     pub model: Option<String>,
-    /// How the model is called, when its name alone does not say.
+    /// How to call the model when its name alone does not determine it.
     pub client: Option<ClientTable>,
     /// Settings of the harness and the model.
     pub parameters: IndexMap<String, serde_json::Value>,
@@ -213,7 +210,7 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// The agent that stands under `key` in a document of another format: every problem is reported there.
+    /// Reads the agent at `key` in a document of another format; problems are reported at that key.
     pub fn from_table(
         table: &AgentTable,
         document: &Document,
@@ -279,7 +276,7 @@ impl Experiment {
     }
 }
 
-/// The agents as meant, and what serde cannot say about them. A key that is faulty has its problem already.
+/// The agents, and problems that serde cannot detect. A faulty key already has its problem.
 fn read_agents(
     file: &ExperimentFile,
     document: &Document,
@@ -303,7 +300,7 @@ fn read_agents(
         if let Some(agent) = read_agent(table, env, key, &mut found) {
             if !names.insert(agent.name.clone()) {
                 let what = format!("two agents are called `{}`", agent.name);
-                found.push(("name", Shared::Conflict, what, "give each agent a name of its own".to_owned()));
+                found.push(("name", Shared::Conflict, what, "give each agent its own name".to_owned()));
             }
             agents.push(agent);
         }
@@ -317,7 +314,7 @@ fn read_agents(
     (agents, problems)
 }
 
-/// The key, the kind, the sentence and the remedy.
+/// Key, kind, problem and fix.
 type Complaint = (&'static str, Shared, String, String);
 
 fn read_agent(
@@ -395,7 +392,7 @@ fn read_agent(
     })
 }
 
-/// Whether a path names something below a root, whatever the root is.
+/// Whether a path stays below a root, whatever the root is.
 pub fn is_below_root(path: &str) -> bool {
     !path.is_empty() && Path::new(path).components().all(|part| matches!(part, Component::Normal(_)))
 }

@@ -1,4 +1,4 @@
-//! What agents that work by plan will take, before the first call; and which tasks have files that they cannot work with.
+//! Forecasts for agents that work by plan, before the first call; and the tasks whose files they cannot use.
 
 use std::sync::Arc;
 
@@ -16,31 +16,30 @@ use crate::parameters::Parameters;
 use crate::plan::{Conditions, Plan, PlannedAgent, PlannedTrial};
 use crate::task::PreparedTask;
 
-/// Tasks that one thread takes at a time.
+/// Number of tasks that one thread takes at a time.
 const CHUNK: usize = 4;
 
-/// What the trials of an agent are expected to take.
+/// The forecast of an agent's trials.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AgentForecast {
     pub agent: String,
-    /// All its trials to be run together; the accuracy is that of the worst.
+    /// All its trials to run together; the accuracy is that of the worst.
     #[serde(flatten)]
     pub all: Forecast,
     /// One trial of each task.
     pub tasks: Vec<TaskForecast>,
 }
 
-/// What one trial is expected to take.
+/// The forecast of one trial.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TaskForecast {
     pub task_id: String,
-    /// What it takes.
     #[serde(flatten)]
     pub forecast: Forecast,
 }
 
-/// What the agents by plan are expected to take for the trials to be run. A task that cannot be planned is left out; making
-/// the plan of the experiment has refused it.
+/// Forecasts for the trials to run. A task that cannot be planned is left out: planning the experiment has already
+/// refused it.
 pub fn forecasts(
     plan: &Plan,
     tasks: &[Task],
@@ -85,7 +84,7 @@ pub fn forecasts(
         .collect()
 }
 
-/// Tasks whose files for the long-document harnesses are at fault, or that have no plan of the accuracy they ask for.
+/// Tasks whose files for the long-document harnesses are faulty, or that have no plan of the required accuracy.
 pub(crate) fn unplannable(tasks: &[Task], agents: &[PlannedAgent], conditions: &Conditions) -> Vec<Problem> {
     let mut problems = Vec::new();
     for agent in agents {
@@ -119,6 +118,6 @@ pub(crate) fn unplannable(tasks: &[Task], agents: &[PlannedAgent], conditions: &
 }
 
 fn prepared(task: &Task, conditions: &Conditions) -> Result<PreparedTask, String> {
-    // The digest names records, of which there are none here.
+    // The digest is only used in records, and there are none here.
     PreparedTask::read(task.clone(), Digest::of(b""), conditions).map_err(|problem| problem.to_string())
 }

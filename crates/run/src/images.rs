@@ -1,4 +1,4 @@
-//! What tasks ask of their images, against what backends give.
+//! Compares what tasks need from their images with what backends provide.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use aec_task::task::Task;
 use crate::experiment::FAMILY;
 use crate::plan::Conditions;
 
-/// What keeps the image of a task from being built.
+/// Problems that prevent the image of a task from being built.
 pub(crate) fn unbuildable(task: &Task) -> Vec<Problem> {
     let mut problems = Vec::new();
     if !task.path.join("environment").join(DOCKERFILE).is_file() {
@@ -30,7 +30,7 @@ pub(crate) fn unbuildable(task: &Task) -> Vec<Problem> {
     problems
 }
 
-/// What is wrong with the services of a task, or keeps a backend from starting them. Without what the task counts on, its
+/// Problems of a task's services, or why a backend cannot start them. Without services that the task relies on, its
 /// agents would be measured against something else.
 pub(crate) fn unservable(task: &Task, backend: Backend) -> Vec<Problem> {
     let compose = match Compose::read(&task.path.join("environment")) {
@@ -52,7 +52,7 @@ pub(crate) fn unservable(task: &Task, backend: Backend) -> Vec<Problem> {
     vec![problem.why(why).fix("use --backend docker, or leave the task out")]
 }
 
-/// What tasks ask for and rooms of this machine do not have.
+/// What tasks require and sandboxes on this machine do not have.
 pub(crate) fn not_given(tasks: &[Task], conditions: &Conditions) -> Vec<Problem> {
     if conditions.backend != Backend::Local {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Answers of tasks in what agents are told and what they bring along.
+//! Finds answers of tasks in the prompts and files of agents.
 
 use std::path::{Path, PathBuf};
 
@@ -12,19 +12,19 @@ use aec_task::task::Task;
 use crate::experiment::{FAMILY, Harness};
 use crate::plan::{Conditions, PlannedAgent};
 
-/// Tasks that one thread takes at a time.
+/// Number of tasks that one thread takes at a time.
 const CHUNK: usize = 8;
 
-/// What an agent is told or brings along, and where it stands.
+/// A prompt or file of an agent, and its place.
 struct Said {
     agent: Option<Name>,
-    /// What it is, for people.
+    /// Its description for the user.
     what: String,
     file: Option<PathBuf>,
     text: String,
 }
 
-/// Everything of a plan in which somebody could hide answers. Agents that are answers by nature are not looked at.
+/// Everything of a plan that could hide answers. Agents that are answers by nature are not checked.
 fn said(root: &Path, agents: &[PlannedAgent], conditions: &Conditions) -> Vec<Said> {
     let mut said = Vec::new();
     if let Some(instruction) = &conditions.instruction {
@@ -57,7 +57,7 @@ fn said(root: &Path, agents: &[PlannedAgent], conditions: &Conditions) -> Vec<Sa
     said
 }
 
-/// Answers of tasks in what agents are told and bring along: errors, or warnings where they are allowed.
+/// Answers of tasks in the prompts and files of agents: errors, or warnings if they are allowed.
 pub(crate) fn leaks(
     root: &Path,
     tasks: &[Task],
@@ -86,7 +86,7 @@ pub(crate) fn leaks(
         let mut problem = problem
             .id(FAMILY.number(32))
             .why(format!("they are those of {}", first.join(", ")))
-            .fix("take them out, or pass --allow-leaks, which every record of the run then tells");
+            .fix("take them out, or pass --allow-leaks, which every record of the run then notes");
         if let Some(agent) = agent {
             problem = problem.about(agent.as_str());
         }

@@ -1,4 +1,4 @@
-//! Experiments: which tasks, which agents, how often and where; plans made from them, and trials that carry them out.
+//! Experiments: which tasks and agents, how often and where; their plans, and the trials that execute the plans.
 
 pub mod agent_entry;
 pub mod agents;

@@ -1,4 +1,4 @@
-//! The `AGENT_*` variables: they bypass the ladder of settings, so what they change becomes part of the plan.
+//! The `AGENT_*` variables: they bypass the ladder of settings, so their values become part of the plan.
 
 use aec_base::env::Env;
 use aec_base::problem::Problem;
@@ -15,7 +15,7 @@ const PARAMETERS: [(&str, &str); 3] = [
     ("AGENT_COMMAND_TIMEOUT", "command_timeout"),
 ];
 
-/// Applies the variables that are set, and tells which.
+/// Applies the variables that are set, and returns their names.
 pub fn apply(
     env: &Env,
     experiment: &mut Experiment,
@@ -64,7 +64,7 @@ pub fn apply(
         }
     }
     if get("AGENT_API_VERSION").is_some() {
-        // Where models answer is decided by the client, which reads it itself.
+        // The model client reads this variable itself.
         applied.push("AGENT_API_VERSION");
     }
     if problems.is_empty() { Ok(applied) } else { Err(problems) }

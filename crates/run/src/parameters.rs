@@ -1,4 +1,4 @@
-//! The parameters of an agent: each is honoured by its harness or rejected when a plan is made.
+//! The parameters of an agent: its harness applies each of them, or planning rejects it.
 
 use std::collections::BTreeMap;
 
@@ -11,25 +11,23 @@ use serde_json::{Map, Value};
 use crate::experiment::{FAMILY, Harness};
 use crate::harness::rlm::prompt::Surface;
 
-/// Turns of a loop when nobody says otherwise.
 pub const DEFAULT_MAX_TURNS: u32 = 10;
-/// Seconds of one command when nobody says otherwise.
+/// Seconds of one command by default.
 pub const DEFAULT_COMMAND_TIMEOUT: u32 = 120;
 /// Bytes of a tool's output that a model sees, half from the beginning and half from the end.
 pub const DEFAULT_TOOL_OUTPUT: u32 = 50_000;
-/// The same of a cell of `rlm`, whose texts belong into variables.
+/// The same for a cell of `rlm`, whose texts belong in variables.
 pub const DEFAULT_CELL_OUTPUT: u32 = 8_000;
 
-/// What an agent's parameters say, defaults filled in.
+/// An agent's parameters, with defaults filled in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameters {
-    /// How answers are drawn.
+    /// How answers are sampled.
     pub sampling: Sampling,
-    /// Most calls of the model.
+    /// Most model calls.
     pub max_turns: u32,
-    /// The same, if somebody said it.
+    /// The value of `max_turns`, if the experiment sets it.
     pub given_turns: Option<u32>,
-    /// Most calls of tools.
     pub max_tool_calls: Option<u32>,
     /// Most tokens that the model may read, over all turns.
     pub max_input_tokens: Option<u64>,
@@ -37,32 +35,32 @@ pub struct Parameters {
     pub max_total_tokens: Option<u64>,
     /// Seconds of one command.
     pub command_timeout: u32,
-    /// Seconds of the whole attempt, when fewer than the task allows.
+    /// Seconds of the whole attempt, if fewer than the task allows.
     pub timeout_sec: Option<u32>,
     /// Bytes of a tool's output that the model sees.
     pub tool_output: u32,
-    /// Whether the workspace is kept after each step.
+    /// Whether to take a snapshot of the workspace after each step.
     pub snapshots: bool,
-    /// `rlm`, `lambda_rlm`: most tokens over all calls, when fewer than the task allows.
+    /// `rlm`, `lambda_rlm`: most tokens over all calls, if fewer than the task allows.
     pub token_budget: Option<u64>,
-    /// `rlm`: tokens of the conversation, when fewer than the task allows.
+    /// `rlm`: tokens of the conversation, if fewer than the task allows.
     pub context_budget_tokens: Option<u64>,
-    /// `rlm`, `lambda_rlm`: most dollars, when fewer than the task allows.
+    /// `rlm`, `lambda_rlm`: most dollars, if fewer than the task allows.
     pub max_cost_usd: Option<f64>,
-    /// `rlm`: how code is handed over.
+    /// `rlm`: how the model passes code.
     pub surface: Surface,
     /// `scripted`: the file of actions, below the project root.
     pub script: Option<String>,
     /// `sim`: how often it is right, from 0 to 1.
     pub skill: f64,
-    /// `sim`: what its luck is drawn from, beside the trial.
+    /// `sim`: seed of its random choices, in addition to the trial.
     pub seed: i64,
-    /// `sim`: texts that change its skill when the system prompt has them, each with what it adds, from -1 to 1. Sorted: the
-    /// order in which they are written means nothing.
+    /// `sim`: texts that change its skill when the system prompt has them, each with its gain, from -1 to 1. Sorted,
+    /// because their order has no meaning.
     pub lessons: BTreeMap<String, f64>,
     /// `command`: the program and its arguments.
     pub command: Vec<String>,
-    /// `command`: files and directories of the project that are shown to the program under `/agent`.
+    /// `command`: files and directories of the project that the program sees under `/agent`.
     pub files: Vec<String>,
     /// `command`: further variables.
     pub env: Vec<(String, String)>,
@@ -118,7 +116,6 @@ const RLM: [&str; 7] = [
     "tool_output",
 ];
 
-/// The parameters that a harness has.
 pub fn known(harness: Harness) -> Vec<&'static str> {
     let own: &[&str] = match harness {
         Harness::ToolLoop => &LOOP,
@@ -134,7 +131,7 @@ pub fn known(harness: Harness) -> Vec<&'static str> {
 }
 
 impl Parameters {
-    /// Reads the parameters of an agent; everything wrong is reported, each with the agent's name.
+    /// Reads the parameters of an agent; reports everything wrong, with the agent's name.
     pub fn read(
         agent: &str,
         harness: Harness,
@@ -226,7 +223,7 @@ impl Parameters {
         Ok(())
     }
 
-    /// Everything that holds for a harness, defaults included, as records keep it.
+    /// All parameters of a harness, including defaults, in the form of records.
     pub fn effective(&self, harness: Harness) -> IndexMap<String, Value> {
         let sampling = serde_json::to_value(&self.sampling).unwrap_or_default();
         let sampling = sampling.as_object().cloned().unwrap_or_default();
@@ -250,7 +247,7 @@ impl Parameters {
                 "script" => self.script.clone()?.into(),
                 "skill" => self.skill.into(),
                 "seed" if harness == Harness::Sim => self.seed.into(),
-                // What is not there is not named, so that plans from before there were lessons keep their digests.
+                // Absent lessons are not written, so that older plans keep their digests.
                 "lessons" if self.lessons.is_empty() => return None,
                 "lessons" => {
                     let pairs = self.lessons.iter().map(|(text, gain)| (text.clone(), Value::from(*gain)));
@@ -294,7 +291,7 @@ fn number(value: &Value, from: f64, to: f64) -> Result<f64, &'static str> {
 
 fn lessons(value: &Value) -> Result<BTreeMap<String, f64>, &'static str> {
     let expected = "a map from texts that are not empty to numbers from -1 to 1";
-    // An empty text is in every prompt.
+    // Every prompt contains the empty text.
     let pair = |(text, gain): (&String, &Value)| {
         let gain = gain.as_f64().filter(|gain| (-1.0..=1.0).contains(gain))?;
         (!text.trim().is_empty()).then(|| (text.clone(), gain))
@@ -308,7 +305,7 @@ fn words(value: &Value) -> Result<Vec<String>, &'static str> {
     list.or_else(|| word(value).map(|one| vec![one])).ok_or("a text or a list of texts")
 }
 
-/// One text is a line for the shell, a list is a program and its arguments.
+/// A text is a line for the shell, a list is a program and its arguments.
 fn command(value: &Value) -> Result<Vec<String>, &'static str> {
     let expected = "a shell command, or a list of a program and its arguments";
     match value {
@@ -325,7 +322,7 @@ fn inside(path: &str) -> Result<String, &'static str> {
     if normal { Ok(path.to_owned()) } else { Err(INSIDE) }
 }
 
-/// What a program is told by these variables is not the experiment's to say.
+/// The experiment cannot set these variables, which this program sets for agents.
 fn is_reserved(name: &str) -> bool {
     const GATEWAY: [&str; 4] =
         ["OPENAI_BASE_URL", "OPENAI_API_KEY", "ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY"];
@@ -389,7 +386,7 @@ mod tests {
             let effective = read(Harness::Sim, &given).unwrap().effective(Harness::Sim);
             serde_json::to_string(&effective).unwrap()
         };
-        // To the byte what it was before there were lessons: digests of plans are made of it.
+        // Byte for byte as before lessons existed: digests of plans depend on it.
         let without = r#"{"skill":0.5,"seed":0}"#;
         assert_eq!(effective(json!({ "skill": 0.5 })), without);
         assert_eq!(effective(json!({ "skill": 0.5, "lessons": {} })), without);
@@ -413,7 +410,7 @@ mod tests {
             json!({ "a": -1.01 }),
             json!({ "a": "0.3" }),
             json!({ "a": true }),
-            // What JSON makes of a number that is none.
+            // JSON turns NaN into null.
             json!({ "a": f64::NAN }),
             json!({ "a": 0.3, "b": f64::INFINITY }),
         ] {

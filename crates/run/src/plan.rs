@@ -1,5 +1,5 @@
-//! A plan: exactly which trials an experiment has, under which conditions. It is made before the first model call, has a
-//! digest, and can be locked in a file. The document is `docs/running.md`.
+//! A plan: exactly which trials an experiment has, and under which conditions. It is made before the first model call,
+//! has a digest, and can be locked in a file. See `docs/running.md`.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -21,10 +21,9 @@ use serde_json::Value;
 
 use crate::experiment::{FAMILY, Harness};
 
-/// The version of the format.
 pub const PLAN_VERSION: u32 = 1;
 
-/// A plan of a hundred thousand tasks is shorter.
+/// Bytes; a plan of a hundred thousand tasks is shorter.
 const PLAN_LIMIT: u64 = 64 * 1024 * 1024;
 
 /// Everything that is decided before the first trial.
@@ -41,7 +40,7 @@ pub struct Plan {
     /// What it is for.
     #[serde(default)]
     pub description: Option<String>,
-    /// The dataset that the tasks were taken from.
+    /// The dataset of the tasks.
     #[serde(default)]
     pub dataset: Option<PlannedDataset>,
     /// The tasks, sorted by id.
@@ -52,17 +51,17 @@ pub struct Plan {
     pub repetitions: u32,
     /// Conditions of every trial.
     pub conditions: Conditions,
-    /// Where credentials of services are found.
+    /// References to the credentials of services.
     #[serde(default, skip_serializing_if = "Credentials::is_empty")]
     pub credentials: Credentials,
     /// Version of the program that made the plan.
     pub tool_version: String,
-    /// Digest of everything that decides what the trials are: all but title, description, credentials and the program's
+    /// Digest of everything that determines the trials: all but title, description, credentials and the program's
     /// version.
     pub digest: Digest,
 }
 
-/// Where credentials of services are found: names of variables, as the experiment has them, and never a value.
+/// References to the credentials of services: names of variables from the experiment, never values.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Credentials {
@@ -81,13 +80,12 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// Whether the experiment names none.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// The dataset that tasks were taken from.
+/// The dataset of the tasks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlannedDataset {
@@ -125,7 +123,7 @@ pub struct PlannedAgent {
     pub client: Option<ClientTable>,
     /// Parameters, defaults filled in.
     pub parameters: IndexMap<String, Value>,
-    /// Where the system prompt comes from, below the project root.
+    /// File with the system prompt, below the project root.
     #[serde(default)]
     pub system_prompt_file: Option<String>,
     /// The system prompt.
@@ -134,7 +132,7 @@ pub struct PlannedAgent {
     /// Files of the agent, below the project root.
     #[serde(default)]
     pub files: Vec<PlannedFile>,
-    /// Digest of all this.
+    /// Digest of all other fields.
     pub digest: Digest,
 }
 
@@ -156,9 +154,9 @@ pub struct PlannedFile {
 pub struct Conditions {
     /// Where trials run.
     pub backend: Backend,
-    /// Whether commands run in rooms, `namespaces`, or on the machine itself, `none`.
+    /// Whether commands run in sandboxes, `namespaces`, or directly on the machine, `none`.
     pub sandbox: SandboxChoice,
-    /// Seconds that an agent may take, instead of the task's.
+    /// The agent's time limit in seconds, instead of the task's.
     #[serde(default)]
     pub timeout_override: Option<u32>,
     /// Memory in MiB, instead of the task's.
@@ -167,7 +165,7 @@ pub struct Conditions {
     /// Keep submissions without scoring them.
     #[serde(default)]
     pub disable_verification: bool,
-    /// Prompts and files of agents may hold answers of tasks.
+    /// Whether prompts and files of agents may contain answers of tasks.
     #[serde(default)]
     pub allow_leaks: bool,
     /// A prompt for every task, from `AGENT_INSTRUCTION`.
@@ -176,7 +174,7 @@ pub struct Conditions {
     /// Tools for every task, from `AGENT_TOOLS_JSON`.
     #[serde(default)]
     pub tools: Option<Vec<PlannedTool>>,
-    /// What Harbor runs trials in; absent on every other backend.
+    /// Harbor's environment; absent on every other backend.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub harbor_environment: Option<String>,
     /// Which of several answers counts.
@@ -185,7 +183,7 @@ pub struct Conditions {
 }
 
 impl Default for Conditions {
-    /// In rooms on this machine, with the tasks' own limits, and judged.
+    /// In sandboxes on this machine, with the tasks' own limits, and judged.
     fn default() -> Self {
         Self {
             backend: Backend::Local,
@@ -202,21 +200,21 @@ impl Default for Conditions {
     }
 }
 
-/// Whether commands run in rooms.
+/// Whether commands run in sandboxes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SandboxChoice {
-    /// In rooms.
+    /// In sandboxes.
     Namespaces,
-    /// On the machine itself.
+    /// Directly on the machine.
     None,
 }
 
-/// A tool that is offered whatever the task declares.
+/// A tool that replaces those that the task declares.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlannedTool {
-    /// Name the agent calls it by.
+    /// The name by which the agent calls it.
     pub name: String,
     /// File below the workspace.
     pub source: String,
@@ -229,7 +227,7 @@ pub struct PlannedTool {
 }
 
 impl PlannedTool {
-    /// The tool as tasks have it.
+    /// The tool in the form that tasks use.
     pub fn to_tool(&self) -> aec_task::task::Tool {
         let named = format!("Tool: {}", self.name);
         aec_task::task::Tool {
@@ -248,16 +246,16 @@ pub struct PlannedTrial {
     pub id: Name,
     /// Digest of task revision, agent and repetition.
     pub key: Digest,
-    /// Which task of the plan.
+    /// The index of the task in the plan.
     pub task: usize,
-    /// Which agent of the plan.
+    /// The index of the agent in the plan.
     pub agent: usize,
-    /// Which repetition, from 1.
+    /// From 1.
     pub repetition: u32,
 }
 
 impl PlannedAgent {
-    /// The digest that its parts give.
+    /// The digest of its parts.
     pub fn compute_digest(&self) -> Digest {
         let mut hasher = Hasher::default();
         let mut part = |value: &dyn erased::Json| hasher.part(value.json().as_bytes());
@@ -272,7 +270,7 @@ impl PlannedAgent {
     }
 }
 
-/// Serialising values of several types through one reference.
+/// Serialises values of several types through one reference.
 mod erased {
     pub(super) trait Json {
         fn json(&self) -> String;
@@ -280,7 +278,7 @@ mod erased {
 
     impl<T: serde::Serialize> Json for T {
         fn json(&self) -> String {
-            // Plans hold nothing that JSON cannot say.
+            // Plans contain nothing that JSON cannot express.
             serde_json::to_string(self).unwrap_or_default()
         }
     }
@@ -303,7 +301,7 @@ impl Plan {
         }
     }
 
-    /// The digest that its parts give.
+    /// The digest of its parts.
     pub fn compute_digest(&self) -> Digest {
         let mut hasher = Hasher::default();
         let mut part = |value: &dyn erased::Json| hasher.part(value.json().as_bytes());
@@ -317,7 +315,7 @@ impl Plan {
         hasher.finish()
     }
 
-    /// Every trial: task by task, agent by agent, repetition by repetition.
+    /// Every trial: by task, agent and repetition.
     pub fn trials(&self) -> Vec<PlannedTrial> {
         let mut trials = Vec::with_capacity(self.tasks.len() * self.agents.len() * self.repetitions as usize);
         for task in 0..self.tasks.len() {
@@ -336,14 +334,14 @@ impl Plan {
         PlannedTrial { id: trial_id(&self.experiment_id, key), key, task, agent, repetition }
     }
 
-    /// The plan as a file.
+    /// The text of the plan file.
     pub fn to_json(&self) -> String {
         let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
         text.push('\n');
         text
     }
 
-    /// Reads a plan file. One that does not give its own digest was changed by hand.
+    /// Reads a plan file. One whose digest does not match was changed by hand.
     pub fn read(path: &Path) -> Result<Self, Vec<Problem>> {
         let text = read_text(path, PLAN_LIMIT, Links::Follow).map_err(|error| {
             let problem = Problem::error(format!("the plan cannot be read: {error}"));
@@ -376,7 +374,7 @@ impl Plan {
     }
 }
 
-/// What tells a trial from others, whatever its experiment: task, agent and repetition.
+/// Identifies a trial in any experiment: task, agent and repetition.
 pub fn trial_key(task_id: &str, revision: Digest, agent: Digest, repetition: u32) -> Digest {
     let mut hasher = Hasher::default();
     hasher.part(task_id.as_bytes());
@@ -395,11 +393,11 @@ fn trial_id(experiment: &Name, key: Digest) -> Name {
     let mut bytes = [0; 16];
     bytes.copy_from_slice(&digest.bytes()[..16]);
     let id = uuid::Uuid::new_v8(bytes).hyphenated().to_string();
-    // A UUID is hexadecimal digits and hyphens, which names may be made of.
+    // A UUID consists of hexadecimal digits and hyphens, which names may contain.
     Name::parse(&id).unwrap_or_else(|_| experiment.clone())
 }
 
-/// What differs between two plans of one experiment, for people.
+/// The differences between two plans of one experiment, for display.
 pub fn differences(before: &Plan, after: &Plan) -> Vec<String> {
     let mut found = Vec::new();
     let revisions = |plan: &Plan| -> HashMap<String, Digest> {
@@ -493,7 +491,7 @@ mod tests {
         assert_eq!(all.len(), 8);
         assert_eq!(all.iter().collect::<std::collections::HashSet<_>>().len(), 8, "no two are the same");
         assert_eq!(all, ids(&plan("exp")));
-        // Pinned: an id that changes breaks every ledger.
+        // Pinned: if ids change, every ledger breaks.
         assert_eq!(all[0].as_str(), "5a58b519-ebd2-8cfa-ab64-1d8bbc868aac");
         assert_ne!(all, ids(&plan("other")));
         assert_eq!(keys(&first), keys(&plan("other")), "keys are the same in every experiment");

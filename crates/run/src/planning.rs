@@ -1,4 +1,4 @@
-//! Making a plan from an experiment, and finding out whether a plan still fits the project.
+//! Makes a plan from an experiment, and checks whether a plan still fits the project.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -29,31 +29,29 @@ use crate::plan::{
     Conditions, Credentials, PLAN_VERSION, Plan, PlannedAgent, PlannedDataset, PlannedFile, PlannedTask,
 };
 
-/// A prompt is text for a reader.
+/// Bytes; a prompt is text for a reader.
 const PROMPT_LIMIT: u64 = 1024 * 1024;
-/// A file of an agent is a program or its data.
+/// Bytes; a file of an agent is a program or its data.
 const AGENT_FILE_LIMIT: u64 = 64 * 1024 * 1024;
-/// Files that one agent may have.
 const MOST_AGENT_FILES: usize = 1000;
-/// Tasks that one thread takes at a time.
+/// Number of tasks that one thread takes at a time.
 const CHUNK: usize = 8;
 
-/// The places that a plan is made from.
+/// The directories from which a plan is made.
 #[derive(Clone, Debug)]
 pub struct Places {
-    /// The project.
     pub root: PathBuf,
     pub tasks: PathBuf,
     pub datasets: PathBuf,
 }
 
-/// A plan with the tasks that it names, loaded.
+/// A plan and its loaded tasks.
 #[derive(Debug)]
 pub struct Made {
     pub plan: Plan,
     /// Its tasks, in its order.
     pub tasks: Vec<Task>,
-    /// What was noticed.
+    /// Warnings and notes.
     pub problems: Vec<Problem>,
 }
 
@@ -90,7 +88,7 @@ pub fn make(
     noticed.extend(not_given(&tasks, &conditions));
     let mut plan = Plan {
         schema_version: PLAN_VERSION,
-        // Replaced below by one that is made from everything else.
+        // Replaced below by an id derived from everything else.
         experiment_id: id.or_else(|| experiment.experiment_id.clone()).unwrap_or_else(placeholder),
         name: experiment.name.clone(),
         description: experiment.description.clone(),
@@ -112,7 +110,7 @@ pub fn make(
     Ok(Made { plan, tasks, problems: noticed })
 }
 
-/// What keeps agents from working on tasks under some conditions.
+/// Problems that prevent agents from working on tasks under the conditions.
 fn unworkable(tasks: &[Task], agents: &[PlannedAgent], conditions: &Conditions) -> Vec<Problem> {
     let mut problems = unfit(tasks, agents);
     problems.extend(unplannable(tasks, agents, conditions));
@@ -123,26 +121,22 @@ fn unworkable(tasks: &[Task], agents: &[PlannedAgent], conditions: &Conditions) 
     problems
 }
 
-/// What a step of an experiment is planned with whose trials are not known beforehand.
+/// The common part of the plans of an experiment whose trials are not known in advance.
 #[derive(Clone, Debug)]
 pub struct Frame {
     pub experiment_id: Name,
-    /// Its title.
     pub name: Option<String>,
-    /// Conditions of every trial.
     pub conditions: Conditions,
-    /// Version of the program.
     pub tool_version: String,
 }
 
 impl Frame {
-    /// The experiment's own plan: its steps have the tasks.
+    /// The experiment's own plan, without tasks: those are in its steps.
     pub fn opening(&self, agents: Vec<PlannedAgent>) -> Plan {
         self.plan(Vec::new(), agents, 1)
     }
 
-    /// The plan of a step over tasks whose revisions are known. `repetitions` is the highest that any of its trials
-    /// has.
+    /// The plan of a step over tasks with known revisions. `repetitions` is the highest of its trials.
     pub fn step(
         &self,
         tasks: &[Task],
@@ -181,7 +175,7 @@ impl Frame {
     }
 }
 
-/// An agent with another name and a system prompt that no file has.
+/// An agent with another name and a system prompt that is not in a file.
 pub fn plan_prompted(
     places: &Places,
     agent: &Agent,
@@ -197,11 +191,11 @@ pub fn plan_prompted(
 
 fn placeholder() -> Name {
     const NAME: &str = "exp";
-    // The grammar of names allows it.
+    // `NAME` is a valid name.
     Name::parse(NAME).unwrap_or_else(|_| unreachable!("{NAME} is a name"))
 }
 
-/// The tasks of an experiment, sorted by id. A dataset that is not what it was is refused.
+/// The tasks of an experiment, sorted by id. A dataset that has changed is refused.
 fn select(
     places: &Places,
     experiment: &Experiment,
@@ -323,7 +317,7 @@ fn plan_agent(places: &Places, agent: &Agent) -> Result<PlannedAgent, Vec<Proble
     Ok(planned)
 }
 
-/// The files that an agent's parameters name, directories included.
+/// The files that an agent's parameters name, including those in directories.
 pub(crate) fn read_agent_files(
     root: &Path,
     agent: &str,
@@ -370,7 +364,7 @@ fn collect(root: &Path, path: &str, files: &mut Vec<AgentFile>) -> std::io::Resu
     Ok(())
 }
 
-/// Tasks that a harness cannot work on.
+/// Tasks on which a harness cannot work.
 fn unfit(tasks: &[Task], agents: &[PlannedAgent]) -> Vec<Problem> {
     let needing: Vec<&str> = agents
         .iter()
@@ -396,7 +390,7 @@ fn unfit(tasks: &[Task], agents: &[PlannedAgent]) -> Vec<Problem> {
     vec![problem]
 }
 
-/// Loads the tasks of a locked plan and refuses whatever is not as it was.
+/// Loads the tasks of a locked plan and refuses any that have changed.
 pub fn load(places: &Places, plan: &Plan) -> Result<Vec<Task>, Vec<Problem>> {
     let memory = Memory::default();
     let states = parallel::map(&plan.tasks, CHUNK, |planned| {
@@ -460,6 +454,6 @@ fn agent_drift(places: &Places, agent: &PlannedAgent) -> Vec<Problem> {
 fn drift(what: String) -> Problem {
     Problem::error(what)
         .id(FAMILY.number(33))
-        .why("a locked plan is carried out as it is or not at all")
+        .why("a locked plan is executed unchanged or not at all")
         .fix("restore it, or make a new plan with `aec-bench plan --lock`")
 }

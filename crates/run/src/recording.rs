@@ -1,4 +1,4 @@
-//! Making the record of an attempt from everything that is known about it.
+//! Makes the record of an attempt from everything known about it.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -30,13 +30,13 @@ use crate::trajectory::Finished;
 
 /// The workspace in a trial's directory of `jobs`.
 const WORKSPACE: &str = "workspace";
-/// A trajectory is read back at most this far.
+/// Bytes; the rest of a trajectory is not read back.
 const TRAJECTORY_LIMIT: u64 = 1024 * 1024 * 1024;
-/// Names in the workspace of `jobs` that are not the agent's.
+/// Names in the workspace of `jobs` that do not belong to the agent.
 const RESERVED: [&str; 4] = [TRAJECTORY_FILE, CONVERSATION_FILE, AGENT_RESULT_FILE, "logs"];
 const AGENT_RESULT_FILE: &str = "agent_result.json";
 
-/// What is known about an attempt, whatever became of it.
+/// What is known about an attempt, however it ended.
 pub(crate) struct Known<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) trial: &'a PlannedTrial,
@@ -133,8 +133,8 @@ impl Known<'_> {
         })
     }
 
-    /// Secrets have no place in a record or its files, wherever they come from. Texts are scrubbed one by one: what
-    /// gives a record its form is ours.
+    /// Removes secrets from a record and its files, wherever they come from. Texts are scrubbed one by one; the
+    /// structure of a record is ours and contains none.
     fn scrub(&mut self) {
         self.agent_result.values_mut().for_each(|value| self.redactor.scrub_value(value));
         self.redactor.scrub_some(&mut self.system_prompt);
@@ -178,7 +178,7 @@ impl Known<'_> {
         }
     }
 
-    /// Trajectory and conversation, which have times in them; and the contents of the states that they name.
+    /// Trajectory and conversation, which contain times; and the contents of the snapshots that they name.
     fn keep_trajectory(&self) -> io::Result<(Vec<Artefact>, Vec<Digest>)> {
         let bytes = fs_err::read(&self.trajectory.path)?;
         if bytes.len() as u64 > TRAJECTORY_LIMIT {
@@ -193,7 +193,7 @@ impl Known<'_> {
         Ok((timed, snapshot::contents(states, self.contents)?))
     }
 
-    /// Files of the submission that the agent was not given. Their contents are in the store already.
+    /// Files of the submission that were not given to the agent. Their contents are already in the store.
     fn keep_submission(&self, artefacts: &mut Vec<Artefact>) {
         let Some(submission) = self.submission else { return };
         for (path, file) in &submission.files {
@@ -202,7 +202,7 @@ impl Known<'_> {
             if given {
                 continue;
             }
-            // What an agent calls by one of our names is shown beside the workspace, not in place of ours.
+            // An agent's file with one of our names is shown beside the workspace, so that it does not replace ours.
             let reserved = RESERVED.iter().any(|name| path.split('/').next() == Some(name));
             let directory = if reserved { "submitted" } else { WORKSPACE };
             let path = format!("{directory}/{path}");
@@ -251,7 +251,7 @@ fn task_facts(task: &PreparedTask) -> TaskFacts {
     }
 }
 
-/// A verdict as records have it.
+/// A verdict in the form of records.
 pub fn evaluation_of(verdict: &Verdict, source: Option<Source>) -> Evaluation {
     let detail = |key: &str| verdict.details.as_ref().and_then(|details| details.get(key)?.as_bool());
     Evaluation {
@@ -295,7 +295,7 @@ fn adaptation(task: &PreparedTask) -> Option<Adaptation> {
     Some(Adaptation { family_id: template, seed_task_id: None, variation_key: words.join("/"), variation })
 }
 
-/// What an account adds up to, as records say it.
+/// The totals of an account in the form of records.
 #[expect(clippy::cast_precision_loss, reason = "dollars of one trial fit")]
 pub(crate) fn cost(spending: &Spending) -> Cost {
     let dollars = |micro: u64| micro as f64 / 1e6;

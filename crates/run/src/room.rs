@@ -1,4 +1,4 @@
-//! Opening the room that an agent works in.
+//! Opens the sandbox in which an agent works.
 
 use std::io;
 use std::path::Path;
@@ -13,46 +13,42 @@ use aec_task::task::Task;
 use crate::task::PreparedTask;
 use crate::workspace::{WORKSPACE, Workspace, blocking};
 
-/// Processes and threads that an agent may have.
+/// Most processes and threads of an agent.
 pub const MAX_PIDS: u32 = 512;
 
-/// How long a container may exist whose agent has so much time.
+/// How long the container of an agent with this time may exist.
 pub(crate) fn lifetime(agent_time: Duration) -> Duration {
     agent_time.saturating_add(Duration::from_mins(10))
 }
 
-/// How rooms are opened in a run.
+/// How a run opens sandboxes.
 #[derive(Clone, Debug)]
 pub struct RoomOpener {
-    /// Whether there are rooms at all.
     pub isolation: Isolation,
-    /// Where containers are, if rooms are containers, and what they are labelled with.
+    /// The container service, if sandboxes are containers, and their labels.
     pub containers: Option<(Containers, Purpose)>,
-    /// The interpreter that rooms get as `python3`; containers have what their image has.
+    /// The interpreter that sandboxes get as `python3`; containers use that of their image.
     pub python: Option<Python>,
-    /// What the agent may take.
     pub limits: Limits,
-    /// Files that are put into the room beside the task's: directory, path in it, content, executable. The directories
-    /// are read-only for the agent.
+    /// Files for the sandbox besides the task's: directory, path in it, content, executable. The directories are
+    /// read-only for the agent.
     pub extra: Vec<ExtraFile>,
     /// Whether the agent may run this very program.
     pub ourselves: bool,
 }
 
-/// A file that a harness puts into a room.
+/// A file that a harness puts into a sandbox.
 #[derive(Clone, Debug)]
 pub struct ExtraFile {
     /// The directory, such as `/solution`.
     pub directory: &'static str,
-    /// Path in it.
     pub place: String,
     pub content: std::sync::Arc<[u8]>,
-    /// Whether it may be run.
     pub executable: bool,
 }
 
 impl RoomOpener {
-    /// Opens a room with the task's files in `/workspace` and nothing of its verifier.
+    /// Opens a sandbox with the task's files in `/workspace` and nothing of its verifier.
     pub(crate) async fn open(&self, task: &std::sync::Arc<PreparedTask>) -> Result<Workspace, SandboxError> {
         let (opener, task) = (self.clone(), std::sync::Arc::clone(task));
         blocking(move || opener.open_now(&task)).await?.map(Workspace::new)
@@ -63,7 +59,7 @@ impl RoomOpener {
         self.open_with(files, Some(&task.task))
     }
 
-    /// Opens a room of this machine, without a network, with files in `/workspace`.
+    /// Opens a sandbox on this machine, without a network, with files in `/workspace`.
     pub fn open_here<'a>(
         &self,
         files: impl IntoIterator<Item = (&'a str, &'a [u8])>,
@@ -102,7 +98,7 @@ impl RoomOpener {
             (_, _, Isolation::None) => Box::new(BareRoom::open(&spec)?),
         };
         let place = |name: &str| {
-            room.directory(name).ok_or_else(|| io::Error::other("the room has lost a directory"))
+            room.directory(name).ok_or_else(|| io::Error::other("the sandbox has lost a directory"))
         };
         let workspace = place(WORKSPACE)?;
         for (path, content) in files {

@@ -1,5 +1,5 @@
-//! The record of an attempt that did not come to its end, made from what its trajectory tells: the calls that were
-//! answered are accounted for, and those that were under way are counted as unsettled.
+//! The record of an attempt that did not finish, made from its trajectory: answered calls are charged, and calls that
+//! were in flight count as unsettled.
 
 use std::io;
 use std::path::Path;
@@ -18,7 +18,7 @@ use crate::trajectory::Finished;
 use crate::trial::runtime_image;
 use crate::trial::{Shared, limits};
 
-/// Makes the record of an attempt from its directory of live files.
+/// Makes the record of an attempt from its live directory.
 pub(crate) fn salvage(
     shared: &Shared,
     trial: &PlannedTrial,
@@ -31,7 +31,7 @@ pub(crate) fn salvage(
     let path = live.join(TRAJECTORY_FILE);
     let text = match fs_err::read(&path) {
         Ok(text) => text,
-        // It was killed before it wrote anything, or somebody removed what it wrote.
+        // It was killed before it wrote anything, or its files were removed.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             fs_err::create_dir_all(live)?;
             fs_err::write(&path, "")?;

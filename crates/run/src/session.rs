@@ -1,5 +1,5 @@
-//! One process that carries out a plan: it holds the experiment's lock, knows what earlier sessions did and leaves a
-//! note about itself.
+//! One process that executes a plan: it holds the experiment's lock, knows what earlier sessions did and leaves a file
+//! about itself.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::File;
@@ -28,12 +28,11 @@ use crate::experiment::FAMILY;
 use crate::plan::{Plan, PlannedTrial, differences};
 use crate::terms::Terms;
 
-/// The part of a plan that a process carries out: every `count`-th trial, beginning with `index`.
+/// The part of a plan that a process executes: every `count`-th trial, beginning with `index`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shard {
-    /// Which, from 0.
+    /// From 0.
     pub index: usize,
-    /// Of how many.
     pub count: usize,
 }
 
@@ -46,40 +45,32 @@ impl Shard {
     }
 }
 
-/// What a session says about itself, in `_run/session-ID.json`.
+/// A session's description of itself, in `_run/session-ID.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SessionFile {
-    /// Version of this format.
     pub schema_version: u32,
-    /// Its id, which begins with the moment of its start.
+    /// Its id, which begins with its start time.
     pub session: String,
     pub plan: Digest,
-    /// The part of the plan.
     pub shard: Option<Shard>,
-    /// Process and machine.
     pub pid: u32,
-    /// Name of the machine.
     pub host: String,
-    /// `live`, `record`, `replay` or `cache`: where answers of models came from.
+    /// `live`, `record`, `replay` or `cache`: where the models' answers came from.
     pub models: String,
-    /// Version of the program.
     pub tool_version: String,
-    /// When it began.
     pub started_at: Timestamp,
-    /// When it ended; absent while it runs, and of one that was killed.
+    /// Absent while it runs, and if it was killed.
     pub ended_at: Option<Timestamp>,
-    /// Attempts that it recorded.
     pub recorded: Option<u64>,
     /// Why it stopped before the end of its plan.
     pub stopped: Option<crate::event::StopReason>,
 }
 
-/// What is known about a trial from earlier sessions.
+/// A trial's result in earlier sessions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PastTrial {
     /// Its latest attempt.
     pub attempt: u32,
-    /// What became of it.
     pub outcome: Outcome,
     pub reward: Option<f64>,
 }
@@ -89,18 +80,16 @@ pub struct PastTrial {
 pub struct Past {
     /// Trials with a record, by id.
     pub trials: HashMap<Name, PastTrial>,
-    /// What all attempts together took, as far as it is known: those that are recorded, and those that killed sessions
-    /// left in the middle of their work.
+    /// The known cost of all attempts: recorded ones, and those that were running when a session was killed.
     pub spent: Amount,
     /// Attempts whose cost is not known.
     pub unpriced: u64,
-    /// Attempts that a chain knows and whose records are gone, each with what is to be said about it.
+    /// Attempts that a chain lists but whose records are missing, each with its problem.
     pub gone: Vec<(Name, u32, Problem)>,
 }
 
 impl Past {
-    /// Takes trials whose records are gone as trials to be run again, since somebody named them. The others stay what
-    /// they are: an error.
+    /// Marks trials with missing records to be run again, if the user named them. The others remain errors.
     pub fn give_up(&mut self, named: &BTreeSet<Name>) {
         let (given_up, gone) =
             std::mem::take(&mut self.gone).into_iter().partition(|(id, _, _)| named.contains(id));
@@ -115,7 +104,7 @@ impl Past {
         }
     }
 
-    /// Adds what attempts took that killed sessions left in the middle of their work: it is spent, whether or not it is
+    /// Adds the cost of attempts that were running when a session was killed: it is spent, whether or not it is
     /// recorded yet.
     fn add_left_over(&mut self, live: &Path) {
         let Ok(entries) = fs_err::read_dir(live) else { return };
@@ -132,7 +121,7 @@ impl Past {
         }
     }
 
-    /// Adds what one attempt took. Records have millionths of a dollar, which a sum of fractions would lose.
+    /// Adds the cost of one attempt, in millionths of a dollar as in records; a sum of fractions would lose some.
     fn add(&mut self, dollars: Option<f64>, tokens: u64) {
         self.unpriced += u64::from(dollars.is_none());
         let money =
@@ -140,13 +129,13 @@ impl Past {
         self.spent = self.spent.plus(Amount { money, tokens });
     }
 
-    /// What keeps a run from going on.
+    /// Problems that prevent a run from continuing.
     pub fn problems(&self) -> Vec<Problem> {
         self.gone.iter().map(|(_, _, problem)| problem.clone()).collect()
     }
 }
 
-/// A session under way. The experiment is locked as long as it lives.
+/// A running session. It keeps the experiment locked.
 #[derive(Debug)]
 pub struct Session {
     pub id: String,
@@ -155,31 +144,28 @@ pub struct Session {
     _locks: Vec<File>,
 }
 
-/// What a session is begun with.
 #[derive(Clone, Copy, Debug)]
 pub struct Beginning<'a> {
     pub ledger: &'a Ledger,
-    /// The root of `jobs`.
     pub jobs: &'a Path,
     pub plan: &'a Plan,
-    /// The part of it.
     pub shard: Option<Shard>,
-    /// Whether the plan may differ from the one that the experiment has.
+    /// Whether the plan may differ from the experiment's.
     pub extend: bool,
-    /// Where answers of models come from.
+    /// Where the models' answers come from.
     pub models: &'a str,
-    /// Under which terms it is carried out, those of earlier sessions included.
+    /// The terms, including those of earlier sessions.
     pub terms: &'a Terms,
-    /// Trials that are run again whatever became of their records.
+    /// Trials to run again, whatever happened to their records.
     pub named: &'a BTreeSet<Name>,
-    /// The trials of this process, if it may look at nothing but their records: a worker on one of many machines keeps
-    /// away from the index, which is a database and wants one machine.
+    /// The trials of this process, if it may only read their records: a worker on one of many machines does not use the
+    /// index, a database that only one machine may write.
     pub own: Option<&'a [PlannedTrial]>,
 }
 
 impl Session {
-    /// Locks the experiment, finishes what killed sessions had recorded, looks back, and keeps the plan: one that is
-    /// not carried out changes nothing.
+    /// Locks the experiment, completes what killed sessions had recorded, reads what they did, and stores the plan
+    /// last: a plan that is not executed changes nothing.
     pub fn begin(beginning: &Beginning<'_>) -> Result<(Self, journal::Recovered, Past), Vec<Problem>> {
         let Beginning { ledger, plan, shard, models, .. } = *beginning;
         let directory = ledger.experiment(&plan.experiment_id);
@@ -187,7 +173,7 @@ impl Session {
         let started_at = Timestamp::now_in_milliseconds();
         let mut id = new_id(&started_at);
         if let Some(shard) = shard {
-            // Process ids of different machines may be the same.
+            // Processes on different machines may have the same id.
             id = format!("{id}-{}", shard.index);
         }
         let session = Self {
@@ -213,7 +199,7 @@ impl Session {
         Ok((session, recovered, past))
     }
 
-    /// Keeps the plan of a step, which records name. The experiment's own plan stays what it is.
+    /// Stores the plan of a step, to which records refer. The experiment's own plan does not change.
     pub(crate) fn keep_step(&self, plan: &Plan) -> io::Result<()> {
         let kept = self.directory.run().join("plans").join(format!("{}.json", plan.digest.hex()));
         if kept.symlink_metadata().is_ok() {
@@ -229,7 +215,7 @@ impl Session {
         self.write()
     }
 
-    /// What somebody asked this run to do through `runs stop`.
+    /// What the user asked this run to do with `runs stop`.
     pub fn wish(&self) -> Wish {
         match fs_err::read_to_string(stop_file(&self.directory)).as_deref().map(str::trim) {
             Ok("finish") => Wish::Finish,
@@ -246,15 +232,15 @@ impl Session {
     }
 }
 
-/// Makes everything ready for sessions that others will begin: the same as the beginning of a session, without one. Only
-/// the lock is left when it is dropped.
+/// Prepares an experiment for sessions of other processes: like the beginning of a session, without one. Dropping the
+/// result releases the lock.
 pub fn prepare(beginning: &Beginning<'_>) -> Result<(Hold, Past), Vec<Problem>> {
     let (locks, _, past) = enter(beginning)?;
     Ok((Hold { _locks: locks }, past))
 }
 
-/// Locks the experiment, looks whether the plan is its plan, finishes what killed sessions had recorded, looks back and
-/// keeps plan and terms.
+/// Locks the experiment, checks that the plan is its plan, completes what killed sessions had recorded, reads what they
+/// did and stores plan and terms.
 fn enter(beginning: &Beginning<'_>) -> Result<(Vec<File>, journal::Recovered, Past), Vec<Problem>> {
     let Beginning { ledger, jobs, plan, shard, extend, named, own, terms, .. } = *beginning;
     let directory = ledger.experiment(&plan.experiment_id);
@@ -277,7 +263,7 @@ fn enter(beginning: &Beginning<'_>) -> Result<(Vec<File>, journal::Recovered, Pa
         None => past(ledger, jobs, &plan.experiment_id, named)?,
     };
     keep_plan(&directory, plan).map_err(|error| cannot(&error))?;
-    // A worker is told by its submitter, who has kept what it was told.
+    // A worker gets its terms from its submitter, which has stored them.
     if own.is_none() {
         terms.keep(&directory).map_err(|error| cannot(&error))?;
     }
@@ -295,7 +281,7 @@ fn stop_file(directory: &ExperimentDirectory) -> PathBuf {
     directory.run().join("stop")
 }
 
-/// The sessions of an experiment, oldest first, and whether somebody carries it out now.
+/// The sessions of an experiment, oldest first, and whether a process is running it now.
 pub fn sessions(directory: &ExperimentDirectory) -> io::Result<(Vec<SessionFile>, bool)> {
     let mut found = Vec::new();
     let entries = match fs_err::read_dir(directory.run()) {
@@ -337,12 +323,12 @@ fn keep_plan(directory: &ExperimentDirectory, plan: &Plan) -> io::Result<()> {
     write_atomic(&directory.run().join("plan.json"), text.as_bytes())
 }
 
-/// Locks a whole experiment for somebody who records in it without carrying out a plan.
+/// Locks a whole experiment for a caller that records in it without executing a plan.
 pub fn lock_whole(directory: &ExperimentDirectory) -> Result<Vec<File>, Vec<Problem>> {
     lock(directory, None)
 }
 
-/// The whole experiment, or one shard of it beside others of the same count.
+/// Locks the whole experiment, or one shard of it beside others of the same count.
 fn lock(directory: &ExperimentDirectory, shard: Option<Shard>) -> Result<Vec<File>, Vec<Problem>> {
     let open = |name: &str| {
         let path = directory.run().join(name);
@@ -379,7 +365,7 @@ fn lock(directory: &ExperimentDirectory, shard: Option<Shard>) -> Result<Vec<Fil
     Ok(locks)
 }
 
-/// Whether shards of another count are under way.
+/// Whether shards of another count are running.
 fn others_count(directory: &ExperimentDirectory, count: usize) -> bool {
     let Ok(entries) = fs_err::read_dir(directory.run()) else { return false };
     entries.filter_map(Result::ok).any(|entry| {
@@ -392,18 +378,18 @@ fn others_count(directory: &ExperimentDirectory, count: usize) -> bool {
     })
 }
 
-/// Whether a shard is under way, on whatever machine: a lock goes with the process that holds it.
+/// Whether a shard is running, on any machine: the lock ends with its process.
 pub fn is_live(directory: &ExperimentDirectory, shard: Shard) -> bool {
     let path = directory.run().join(format!("lock-{}-of-{}", shard.index, shard.count));
     File::open(path).is_ok_and(|file| file.try_lock_shared().is_err())
 }
 
-/// How many shards of this count are under way.
+/// How many shards of this count are running.
 pub fn live_shards(directory: &ExperimentDirectory, count: usize) -> usize {
     (0..count).filter(|index| is_live(directory, Shard { index: *index, count })).count()
 }
 
-/// Somebody who only looks whether an experiment is under way holds its lock for a moment.
+/// Retries for a moment, because a process that only checks whether an experiment is running holds its lock briefly.
 fn patiently(attempt: impl Fn() -> bool) -> bool {
     for _ in 0..10 {
         if attempt() {
@@ -425,13 +411,13 @@ fn taken(mut file: File) -> Vec<Problem> {
     vec![problem.fix("wait for it, or stop it with `aec-bench runs stop`")]
 }
 
-/// Holds an experiment, so that nobody runs it meanwhile.
+/// Holds an experiment, so that no process can run it meanwhile.
 #[derive(Debug)]
 pub struct Hold {
     _locks: Vec<File>,
 }
 
-/// Holds an experiment that nobody runs.
+/// Holds an experiment that no process is running.
 pub fn hold(directory: &ExperimentDirectory) -> Result<Hold, Vec<Problem>> {
     fs_err::create_dir_all(directory.run()).map_err(|error| vec![unwritable(directory.path(), &error)])?;
     Ok(Hold { _locks: lock(directory, None)? })
@@ -441,15 +427,15 @@ fn host_name() -> String {
     fs_err::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned()
 }
 
-/// The moment of the start and the process, so that ids sort by time and no two are the same.
+/// The start time and the process id, so that session ids sort by time and are unique.
 pub fn new_id(started: &Timestamp) -> String {
     let moment: String = started.as_str().chars().filter(char::is_ascii_digit).collect();
     format!("{moment}-{:x}", std::process::id())
 }
 
-/// What earlier sessions did, for a run that goes on. A record that cannot be read, or that a chain knows and that is
-/// not there, is an error: it would be run again as if nothing had been. `named` are trials that somebody wants to be
-/// run again whatever became of their records.
+/// What earlier sessions did, for a run that continues. An unreadable record, or one that a chain lists but that is
+/// missing, is an error: its trial would be run again as if nothing had happened. `named` are trials that the user
+/// wants to run again, whatever happened to their records.
 pub fn past(
     ledger: &Ledger,
     jobs: &Path,
@@ -462,7 +448,7 @@ pub fn past(
     if problems.is_empty() { Ok(past) } else { Err(problems) }
 }
 
-/// What earlier sessions did and spent, as far as it can be read, and what is wrong with it.
+/// What earlier sessions did and spent, as far as it can be read, and the problems.
 pub fn look_back(
     ledger: &Ledger,
     jobs: &Path,
@@ -501,10 +487,10 @@ pub fn look_back(
     Ok((past, broken))
 }
 
-/// What earlier sessions did with some trials, read from their records alone. What was spent is not added up: where many
-/// processes share a budget, a book does that.
+/// What earlier sessions did with some trials, from their records alone. Spending is not added up: if many processes
+/// share a budget, a book does that.
 pub fn past_of(directory: &ExperimentDirectory, trials: &[PlannedTrial]) -> Result<Past, Vec<Problem>> {
-    /// What a record says about what became of a trial.
+    /// The part of a record that tells how a trial ended.
     #[derive(Deserialize)]
     struct Brief {
         outcome: Outcome,
@@ -549,17 +535,17 @@ fn removed_records(
         kept_elsewhere(directory).map_err(|_| io::Error::other("a note on an import cannot be read"))?;
     for path in directory.chains()? {
         // Links are written before records. A session removes its journal when all its records are in their places, so
-        // it is looked for before the chain is read.
+        // the journal is checked before the chain is read.
         let is_under_way = directory.has_journal(&path);
         let chain = match Chain::read(&path) {
             Ok(chain) => chain,
-            // A session that recorded nothing takes its chain away.
+            // A session that recorded nothing removes its chain.
             Err(ReadError::Missing) => continue,
             Err(error) => return Err(io::Error::other(error.to_string())),
         };
         for link in chain.links {
             let attempt = (link.trial_id.clone(), link.attempt);
-            // The index was asked before: what was recorded since then is there.
+            // The index was read before; this finds what was recorded since.
             let is_here = || directory.record(&link.trial_id, link.attempt).symlink_metadata().is_ok();
             if !known.contains(&attempt) && !elsewhere.contains(&attempt) && !is_under_way && !is_here() {
                 let (trial, attempt) = attempt;
@@ -581,15 +567,15 @@ fn other_plan(before: &Plan, after: &Plan) -> Problem {
     Problem::error(format!("the experiment `{}` has another plan", after.experiment_id))
         .id(FAMILY.number(36))
         .why(differences(before, after).join("; "))
-        .fix("give this one an id of its own with --experiment-id, or add to the experiment with --extend")
+        .fix("give this one its own id with --experiment-id, or add to the experiment with --extend")
 }
 
-/// Trials under other conditions are other trials, although their ids are the same.
+/// Trials under other conditions are different trials, although their ids are the same.
 fn other_conditions(after: &Plan) -> Problem {
     Problem::error(format!("the experiment `{}` was run under other conditions", after.experiment_id))
         .id(FAMILY.number(36))
-        .why("backend, sandbox, limits or verification differ, so what is recorded cannot stand for what is planned")
-        .fix("give this one an id of its own with --experiment-id")
+        .why("backend, sandbox, limits or verification differ, so the recorded trials are not those of this plan")
+        .fix("give this one its own id with --experiment-id")
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Problem {

@@ -1,4 +1,4 @@
-//! Where an experiment stands: planned against executed, who carries it out, and what is under way.
+//! The status of an experiment: planned and executed trials, its sessions, and running attempts.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -17,54 +17,49 @@ use crate::session::{Past, SessionFile, current_plan, look_back, sessions};
 use crate::tally::{AgentTally, tallies};
 use crate::terms::Terms;
 
-/// Where an experiment stands.
 #[derive(Debug, Serialize)]
 pub struct Status {
     pub experiment_id: Name,
-    /// Its title.
     pub name: Option<String>,
-    /// What it is doing.
     pub state: State,
-    /// Planned against executed, agent by agent.
+    /// Planned and executed trials, by agent.
     pub agents: Vec<AgentTally>,
     /// The same for all agents.
     pub all: AgentTally,
-    /// Dollars of all attempts, as far as they are known.
+    /// The known cost of all attempts, in dollars.
     pub cost_usd: f64,
     /// Attempts whose cost is not known.
     pub unpriced: u64,
-    /// Under which terms it is carried out: what was said, by the names of flags.
+    /// The terms that the user set, by the names of flags.
     pub terms: Terms,
-    /// Attempts under way, or left in the middle of their work by a session that was killed.
+    /// Attempts that are running, or were running when a session was killed.
     pub under_way: Vec<UnderWay>,
-    /// Who carried it out, oldest first.
+    /// The sessions, oldest first.
     pub sessions: Vec<SessionFile>,
     /// Records that cannot be read or were removed.
     #[serde(skip)]
     pub problems: Vec<Problem>,
     #[serde(skip)]
     pub plan: Option<Plan>,
-    /// What became of its trials.
+    /// The results of its trials.
     #[serde(skip)]
     pub past: Past,
 }
 
-/// What an experiment is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// Somebody carries it out.
+    /// A process is running it.
     Running,
     /// Every trial of its plan has a record.
     Complete,
-    /// Trials are missing and nobody works on them.
+    /// Trials are missing and no process is running.
     Incomplete,
-    /// Its plan is not here: its records come from elsewhere.
+    /// It has no plan here: its records were imported.
     Unplanned,
 }
 
 impl State {
-    /// The name as written.
     pub fn name(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -84,24 +79,23 @@ pub struct UnderWay {
     pub silent_seconds: Option<f64>,
 }
 
-/// What an experiment has spent, may spend and has left. What is absent is not limited.
+/// What an experiment has spent, may spend and has left. Absent means unlimited.
 #[derive(Debug, Serialize)]
 pub struct Purse {
     /// Dollars of all sessions.
     pub spent_usd: f64,
     /// Dollars that all sessions together may cost.
     pub max_usd: Option<f64>,
-    /// Dollars that are left.
     pub left_usd: Option<f64>,
     /// Tokens of all sessions.
     pub spent_tokens: u64,
-    /// Tokens that all sessions together may take.
+    /// Tokens that all sessions together may use.
     pub max_tokens: Option<u64>,
     pub left_tokens: Option<u64>,
 }
 
 impl Purse {
-    /// What is left of a budget.
+    /// The purse for a budget.
     pub fn new(spent: Amount, budget: Budget) -> Self {
         Self {
             spent_usd: spent.money.dollars(),
@@ -114,7 +108,7 @@ impl Purse {
     }
 }
 
-/// Where an experiment of a ledger stands.
+/// The status of an experiment in a ledger.
 pub fn status(ledger: &Ledger, jobs: &Path, experiment: &Name) -> Result<Status, Vec<Problem>> {
     let directory = ledger.experiment(experiment);
     let plan = current_plan(&directory)?;
@@ -133,7 +127,7 @@ pub fn status(ledger: &Ledger, jobs: &Path, experiment: &Name) -> Result<Status,
         for found in past.trials.values() {
             all.add(found.outcome, found.reward);
         }
-        // An experiment whose trials are not known beforehand has planned what it has run.
+        // An experiment without a plan of its trials counts the executed ones as planned.
         all.planned = if stepwise { all.executed } else { 0 };
     }
     let state = match &plan {
@@ -161,7 +155,7 @@ pub fn status(ledger: &Ledger, jobs: &Path, experiment: &Name) -> Result<Status,
     })
 }
 
-/// The attempts of an experiment that are not recorded yet, by its directory of live files.
+/// The unrecorded attempts of an experiment, from its directory of live files.
 pub fn under_way(live: &Path) -> Vec<UnderWay> {
     let Ok(entries) = fs_err::read_dir(live) else { return Vec::new() };
     let mut found: Vec<UnderWay> = entries

@@ -1,4 +1,4 @@
-//! Planned against executed: how many trials of a plan have a result, by outcome, and what they were worth.
+//! Planned and executed trials: how many trials of a plan have a result, by outcome, and their rewards.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use serde::Serialize;
 
 use crate::plan::{Plan, PlannedTrial};
 
-/// Planned against executed. The latest attempt of a trial counts.
+/// Planned and executed trials. The latest attempt of a trial counts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct AgentTally {
-    /// The agent; absent for all of them.
+    /// The agent; absent for the sum over all agents.
     pub agent: Option<Name>,
     /// Trials planned.
     pub planned: usize,
-    /// Trials with a result. One whose latest attempt was cancelled has none.
+    /// Trials with a result. A trial whose latest attempt was cancelled has none.
     pub executed: usize,
     /// Trials by outcome.
     pub outcomes: BTreeMap<Outcome, usize>,
@@ -24,7 +24,6 @@ pub struct AgentTally {
 }
 
 impl AgentTally {
-    /// Scored trials.
     pub fn scored(&self) -> usize {
         self.outcomes.get(&Outcome::Scored).copied().unwrap_or(0)
     }
@@ -34,7 +33,6 @@ impl AgentTally {
         self.outcomes.iter().filter(|(outcome, _)| outcome.is_counted()).map(|(_, count)| count).sum()
     }
 
-    /// The mean reward of the trials that count.
     #[expect(clippy::cast_precision_loss, reason = "counts of trials are small")]
     pub fn mean_reward(&self) -> Option<f64> {
         (self.counted() > 0).then(|| self.reward_sum / self.counted() as f64)
@@ -47,7 +45,7 @@ impl AgentTally {
         self.reward_sum += reward.unwrap_or(0.0);
     }
 
-    /// Takes one trial back, because a newer attempt replaces it.
+    /// Removes one trial, because a newer attempt replaces it.
     pub fn remove(&mut self, outcome: Outcome, reward: Option<f64>) {
         self.executed -= usize::from(outcome.is_settled());
         if let Some(count) = self.outcomes.get_mut(&outcome) {
@@ -60,7 +58,7 @@ impl AgentTally {
     }
 }
 
-/// Counts trials of a plan by their latest attempts: agent by agent in the plan's order, and all of them.
+/// Counts the trials of a plan by their latest attempts: by agent in the plan's order, and all together.
 pub fn tallies<'a>(
     plan: &Plan,
     trials: impl IntoIterator<Item = (&'a PlannedTrial, Option<(Outcome, Option<f64>)>)>,

@@ -1,4 +1,4 @@
-//! A task as trials need it: everything that an agent may see, read once for all trials of a run.
+//! A task in the form that trials need: everything that an agent may see, read once for all trials of a run.
 
 use std::io;
 use std::path::PathBuf;
@@ -19,23 +19,22 @@ use aec_task::task::{AgentLimits, Environment, Task, Tool, VerifierLimits, prima
 
 use crate::plan::{Conditions, PlannedTool};
 
-/// A task that is ready to be worked on.
 #[derive(Debug)]
 pub struct PreparedTask {
-    /// The task itself. Harnesses have no use for its path.
+    /// The task itself. Harnesses do not need its path.
     pub(crate) task: Task,
     /// Digest of its files.
     pub revision: Digest,
     /// The prompt.
     pub instruction: String,
-    /// Where the answer belongs: the last path below `/workspace` that the prompt names.
+    /// The path of the answer: the last path below `/workspace` that the prompt names.
     pub output_path: String,
     /// Programs offered to the agent.
     pub tools: Vec<Tool>,
     pub files: Vec<WorkspaceFile>,
-    /// Tasks of one family have one value.
+    /// The same for all tasks of one family.
     pub family: String,
-    /// Its verifier, if it has one: every trial of a run is judged by the same bytes.
+    /// Its verifier, if it has one: the same bytes judge every trial of a run.
     pub(crate) verifier: Option<VerifierFiles>,
 }
 
@@ -44,12 +43,12 @@ pub struct WorkspaceFile {
     /// Path below `/workspace`.
     pub place: String,
     pub content: Arc<[u8]>,
-    /// Its digest and where it comes from.
+    /// Its digest and origin.
     pub facts: InputFile,
 }
 
 impl PreparedTask {
-    /// Reads what an agent may see.
+    /// Reads everything that an agent may see.
     pub fn read(task: Task, revision: Digest, conditions: &Conditions) -> Result<Self, Problem> {
         let unreadable = |what: String| {
             Problem::error(format!("the task `{}` cannot be read: {what}", task.id))
@@ -75,7 +74,7 @@ impl PreparedTask {
         })
     }
 
-    /// A prompt and its tools, for an agent that works where it is. There is no directory behind it.
+    /// A prompt and its tools, for an agent inside the sandbox. There is no task directory.
     pub(crate) fn of_prompt(id: TaskId, instruction: String, tools: Vec<Tool>) -> Self {
         let task = Task {
             domain: String::new(),
@@ -118,7 +117,7 @@ impl PreparedTask {
         self.output_path.strip_prefix("/workspace/").unwrap_or(&self.output_path)
     }
 
-    /// Lends what freezes the work on it.
+    /// Calls `freeze` with everything that freezing an attempt at the task needs.
     pub fn freezing<T>(
         &self,
         order: AnswerOrder,
@@ -132,29 +131,27 @@ impl PreparedTask {
         freeze(&Freezer { order, place, outputs, given: &given, contents, redactor })
     }
 
-    /// What it takes in memory, roughly.
+    /// Its approximate size in memory.
     pub(crate) fn bytes(&self) -> usize {
         let files = self.files.iter().map(|file| file.content.len()).sum::<usize>();
         self.instruction.len() + files + self.verifier.as_ref().map_or(0, VerifierFiles::bytes)
     }
 
-    /// Seconds that an agent may take by the task itself.
+    /// The agent's time limit in seconds, according to the task.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most a week")]
     pub fn agent_seconds(&self) -> u64 {
         self.task.agent.timeout_sec as u64
     }
 
-    /// Its discipline.
     pub fn domain(&self) -> &str {
         &self.task.domain
     }
 
-    /// How hard it is, if it says.
     pub fn difficulty(&self) -> Option<&'static str> {
         self.task.difficulty.map(aec_task::file::Difficulty::name)
     }
 
-    /// Who may see it, if it says.
+    /// Who may see it, if the task says so.
     pub fn visibility(&self) -> Option<&'static str> {
         self.task.visibility.map(aec_task::file::Visibility::name)
     }

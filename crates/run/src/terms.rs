@@ -1,8 +1,8 @@
-//! The terms under which an experiment is carried out, as the user said them: how many trials at once, how long, for how
-//! much. Nothing here changes what the trials are.
+//! The user's terms for an experiment: how many concurrent trials, how long, for how much. Nothing here changes what
+//! the trials are.
 //!
-//! Terms belong to the experiment. What was said is kept in `_run/terms.json`, and a session that goes on with the
-//! experiment goes on under it, except for what it is told anew.
+//! Terms belong to the experiment. They are stored in `_run/terms.json`, and a session that continues the experiment
+//! uses them, except for those that the user sets anew.
 
 use std::io;
 use std::str::FromStr;
@@ -21,40 +21,40 @@ use serde_json::{Map, Value};
 
 use crate::experiment::FAMILY;
 
-/// Where the terms of an experiment are kept, in its `_run`.
+/// The file of an experiment's terms, in its `_run`.
 const FILE: &str = "terms.json";
 
-/// How an experiment is carried out. What is absent was not said.
+/// How to run an experiment. Absent terms were not set.
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Terms {
-    /// Trials at once [default: 32]
+    /// Most trials at the same time [default: 32]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<u32>,
-    /// Trials at once that use the same model, or `none` [default: no limit of its own]
+    /// Most trials at the same time that use the same model, or `none` [default: none]
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model_concurrency: Option<Limit<u32>>,
-    /// Start no trial after so long, such as 90, 15m or 2h; each session has this time anew
+    /// Start no trial after this time, such as 90, 15m or 2h; each session has this time again
     #[arg(long, value_name = "TIME")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_time: Option<Limit<Duration>>,
-    /// Attempts at a trial while its faults are not the agent's and may pass [default: 2]
+    /// Most attempts at a trial whose faults are temporary and not the agent's [default: 2]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_attempts: Option<u32>,
-    /// Stop after so many faults in a row that are not the agents' [default: 50]
+    /// Stop after this many faults in a row that agents did not cause [default: 50]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_faults: Option<u32>,
-    /// What it may cost. `plan` takes these flags too, so they stand with those of the plan.
+    /// The budget. `plan` has these flags too, so the plan's arguments contain them.
     #[arg(skip)]
     #[serde(flatten)]
     pub caps: Caps,
 }
 
-/// What calls of models may take, all together.
+/// Limits of all model calls together.
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Caps {
@@ -62,17 +62,17 @@ pub struct Caps {
     #[arg(long, value_name = "USD")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_cost: Option<Limit<MicroDollars>>,
-    /// Most tokens that all calls together may take, or `none`
+    /// Most tokens that all calls together may use, or `none`
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_total_tokens: Option<Limit<u64>>,
-    /// Call models without a price although there is a budget in dollars, which then does not bind them
+    /// Call models without a price even with a budget in dollars, which does not limit them
     #[arg(long, value_name = "false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow_unpriced: Option<bool>,
 }
 
-/// A limit as it was written; `none` lifts it.
+/// A limit as the user wrote it; `none` lifts it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String", bound = "T: Quantity")]
 pub struct Limit<T> {
@@ -80,12 +80,12 @@ pub struct Limit<T> {
     most: Option<T>,
 }
 
-/// Something that can be limited.
+/// A quantity that can be limited.
 pub trait Quantity: Copy {
-    /// What a limit of it looks like.
+    /// The expected form, for messages.
     const SHAPE: &'static str;
 
-    /// The quantity that a text names.
+    /// Parses the quantity.
     fn read(text: &str) -> Option<Self>;
 }
 
@@ -128,12 +128,12 @@ impl Quantity for u32 {
 }
 
 impl<T: Quantity> Limit<T> {
-    /// The most that is allowed; absent when the limit is lifted.
+    /// The limit; absent when it is lifted.
     pub fn most(&self) -> Option<T> {
         self.most
     }
 
-    /// The limit as it was written.
+    /// The limit as the user wrote it.
     pub fn said(&self) -> &str {
         &self.said
     }
@@ -167,7 +167,7 @@ impl<T> From<Limit<T>> for String {
 }
 
 impl Caps {
-    /// The budget: what was said, else what the settings say.
+    /// The budget: from the flags, else from the settings.
     pub fn budget(&self, settings: Budget) -> Budget {
         Budget {
             money: self.max_cost.as_ref().map_or(settings.money, Limit::most),
@@ -175,13 +175,13 @@ impl Caps {
         }
     }
 
-    /// What becomes of models without a price.
+    /// How to treat models without a price.
     pub fn unpriced(&self) -> Unpriced {
         if self.allow_unpriced == Some(true) { Unpriced::Allow } else { Unpriced::Refuse }
     }
 }
 
-/// What is kept is read as the flags that it was, so that it says nothing that no flag could say.
+/// Stored terms are parsed as flags, so that they cannot contain anything that no flag allows.
 #[derive(Parser)]
 #[command(no_binary_name = true)]
 struct AsFlags {
@@ -192,36 +192,36 @@ struct AsFlags {
 }
 
 impl Terms {
-    /// Trials at once.
+    /// Concurrent trials.
     pub fn concurrency(&self) -> usize {
         self.concurrency.unwrap_or(32) as usize
     }
 
-    /// Trials at once that use the same model.
+    /// Concurrent trials that use the same model.
     pub fn model_concurrency(&self) -> usize {
         self.model_concurrency.as_ref().and_then(Limit::most).map_or(usize::MAX, |most| most as usize)
     }
 
-    /// No trial is started after so long.
+    /// The time after which no trial is started.
     pub fn max_time(&self) -> Option<Duration> {
         self.max_time.as_ref().and_then(Limit::most)
     }
 
-    /// Attempts at a trial in one session, when faults are not the agent's and may pass.
+    /// Attempts at a trial in one session, if its faults are temporary and not the agent's.
     pub fn max_attempts(&self) -> u32 {
         self.max_attempts.unwrap_or(2)
     }
 
-    /// Faults in a row that are not the agents', after which the run stops.
+    /// Consecutive faults not caused by agents after which the run stops.
     pub fn max_faults(&self) -> usize {
         self.max_faults.unwrap_or(50) as usize
     }
 
-    /// What the sessions of an experiment were told.
+    /// The stored terms of an experiment.
     pub fn kept(directory: &ExperimentDirectory) -> Result<Self, Problem> {
         let path = directory.run().join(FILE);
         let cannot = |error: &dyn std::fmt::Display| {
-            Problem::error(format!("what the experiment was told cannot be read: {error}"))
+            Problem::error(format!("the terms of the experiment cannot be read: {error}"))
                 .id(FAMILY.number(53))
                 .fix("restore the file, or remove it and name --max-cost and the other limits again")
                 .in_file(&path)
@@ -241,7 +241,7 @@ impl Terms {
         }
     }
 
-    /// Keeps what sessions of an experiment are told from now on.
+    /// Stores the terms for further sessions of an experiment.
     pub(crate) fn keep(&self, directory: &ExperimentDirectory) -> io::Result<()> {
         if Self::kept(directory).is_ok_and(|kept| kept == *self) {
             return Ok(());
@@ -252,7 +252,7 @@ impl Terms {
     }
 }
 
-/// What was said, by the names of the flags with `_` for `-`.
+/// The set terms, by the names of the flags with `_` for `-`.
 fn said(terms: &impl Serialize) -> Map<String, Value> {
     match serde_json::to_value(terms) {
         Ok(Value::Object(said)) => said,
@@ -260,14 +260,14 @@ fn said(terms: &impl Serialize) -> Map<String, Value> {
     }
 }
 
-/// What is said now, and what was said earlier where nothing is said now.
+/// The present terms, completed by the earlier ones.
 pub fn over<T: Serialize + DeserializeOwned + Clone>(now: &T, earlier: &T) -> T {
     let mut all = said(earlier);
     all.extend(said(now));
     serde_json::from_value(Value::Object(all)).unwrap_or_else(|_| now.clone())
 }
 
-/// A note on what was said earlier and holds because nothing is said now.
+/// A note about earlier terms that still apply because they are not set now.
 pub fn going_on<T: Serialize>(now: &T, earlier: &T) -> Option<Problem> {
     let mut kept = said(earlier);
     said(now).keys().for_each(|name| drop(kept.shift_remove(name)));
@@ -279,7 +279,7 @@ pub fn going_on<T: Serialize>(now: &T, earlier: &T) -> Option<Problem> {
     })
 }
 
-/// The flags that say this.
+/// The flags for these terms.
 pub fn flags(terms: &impl Serialize) -> Vec<String> {
     let flag = |(name, value): (String, Value)| {
         let flag = format!("--{}", name.replace('_', "-"));

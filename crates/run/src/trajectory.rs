@@ -1,5 +1,5 @@
-//! Writes what happens during an attempt as it happens: `trajectory.jsonl`, one event a line, without secrets. What an
-//! event is and how it is read is [`aec_ledger::transcript`].
+//! Writes the events of an attempt as they happen: `trajectory.jsonl`, one event per line, without secrets.
+//! [`aec_ledger::transcript`] defines and reads events.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -16,26 +16,23 @@ use aec_model::event::CallEvent;
 use aec_model::message::{Reply, ToolCall};
 use serde_json::{Map, Value};
 
-/// What a tool returned.
+/// A tool's result.
 #[derive(Clone, Debug, Default)]
 pub struct ToolOutcome {
-    /// What it printed, as the model sees it.
+    /// Standard output as the model sees it.
     pub stdout: String,
-    /// What it complained of.
     pub stderr: String,
-    /// Exit code; absent when there was none.
     pub exit_code: Option<i32>,
-    /// How long it took.
     pub duration: Duration,
     /// Pictures, by their paths in the workspace.
     pub media: Vec<String>,
-    /// The workspace after it.
+    /// The snapshot of the workspace after the call.
     pub snapshot: Option<Digest>,
-    /// What the model is told of it.
+    /// The text that the model receives.
     pub told: String,
 }
 
-/// Hears events as they are written.
+/// Receives events as they are written.
 pub type Listener = Arc<dyn Fn(&Event) + Send + Sync>;
 
 /// The trajectory of one attempt. Clones write to the same file.
@@ -54,21 +51,19 @@ struct Inner {
     error: Option<io::Error>,
 }
 
-/// A trajectory that is complete.
 #[derive(Debug)]
 pub struct Finished {
-    /// Its file.
     pub path: PathBuf,
     /// Digest without times.
     pub content: Digest,
-    /// Who said what, as `conversation.jsonl`.
+    /// The text of `conversation.jsonl`.
     pub conversation: String,
-    /// The states of the workspace that its events name.
+    /// The snapshots that its events name.
     pub snapshots: Vec<Digest>,
 }
 
 impl Trajectory {
-    /// Begins a file. Secrets are scrubbed from everything that is written.
+    /// Begins a file. Secrets are scrubbed from everything written.
     pub fn create(directory: &Path, redactor: Arc<Redactor>, listener: Option<Listener>) -> io::Result<Self> {
         let path = directory.join(TRAJECTORY_FILE);
         let file = File::options().append(true).create_new(true).open(&path)?;
@@ -90,27 +85,24 @@ impl Trajectory {
         self.inner().step += 1;
     }
 
-    /// The system prompt.
     pub fn system(&self, text: &str) {
         self.add(Event::text(EventRole::System, text));
     }
 
-    /// The prompt, or what the harness says.
+    /// Writes the prompt, or a message from the harness.
     pub fn user(&self, text: &str) {
         self.add(Event::text(EventRole::User, text));
     }
 
-    /// What the model says. Its tool calls are events of their own.
+    /// Writes the model's reply. Its tool calls are separate events.
     pub fn assistant(&self, reply: &Reply) {
         self.add(Event::reply(reply));
     }
 
-    /// The model calls a tool.
     pub fn tool_call(&self, call: &ToolCall) {
         self.add(Event::tool_call(call, call.object()));
     }
 
-    /// What the tool returned.
     pub fn tool_result(&self, call: &ToolCall, outcome: &ToolOutcome) {
         let event = Event {
             tool_name: Some(call.name.clone()),
@@ -124,12 +116,12 @@ impl Trajectory {
         self.add(event.told(outcome.told.clone()));
     }
 
-    /// A model call as it goes on. This is what says after a crash which calls were under way.
+    /// Writes the progress of a model call. After a crash this shows which calls were in flight.
     pub fn model_call(&self, call: &CallEvent) {
         self.add(Event { role: EventRole::ModelCall, call: Some(call.clone()), ..Event::default() });
     }
 
-    /// A model call beside the conversation, with the plane that it belongs to.
+    /// Writes the progress of a model call outside the conversation, with its plane.
     pub fn model_call_of(&self, plane: &str, call: &CallEvent) {
         let metadata = Map::from_iter([("plane".to_owned(), Value::from(plane))]);
         self.add(Event {
@@ -140,7 +132,7 @@ impl Trajectory {
         });
     }
 
-    /// What the harness notes.
+    /// Writes a note of the harness.
     pub fn note(&self, text: impl Into<String>, metadata: Map<String, Value>) {
         self.add(Event { metadata, ..Event::text(EventRole::Note, text) });
     }
@@ -158,8 +150,8 @@ impl Trajectory {
         }
     }
 
-    /// Takes over events that were written elsewhere, with their own steps and times. States of a workspace that they
-    /// name are elsewhere too.
+    /// Adds events that another process wrote, with their own steps and times. The snapshots that they name are not
+    /// available here.
     pub(crate) fn adopt(&self, events: impl IntoIterator<Item = Event>) {
         let mut inner = self.inner();
         for mut event in events {
@@ -170,14 +162,14 @@ impl Trajectory {
         }
     }
 
-    /// Ends the trajectory. What could not be written is told now: evidence must not be lost in silence.
+    /// Ends the trajectory. Earlier write errors are returned now: evidence must not be lost silently.
     pub fn finish(&self) -> io::Result<Finished> {
         let mut inner = self.inner();
         if let Some(error) = inner.error.take() {
             return Err(error);
         }
         let content = std::mem::take(&mut inner.hasher).finish();
-        // The file is evidence from now on; nobody writes to it any more.
+        // From now on the file is evidence and must not change.
         inner.error = Some(io::Error::other("the trajectory is finished"));
         Ok(Finished {
             path: inner.path.clone(),
@@ -208,7 +200,7 @@ impl Inner {
 }
 
 impl Finished {
-    /// What some events of a file add up to, when whoever wrote them is gone.
+    /// The summary of a file's events, when their writer is gone.
     pub(crate) fn of(path: PathBuf, events: &[Event]) -> Self {
         let mut hasher = Hasher::default();
         for event in events {

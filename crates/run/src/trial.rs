@@ -1,5 +1,5 @@
-//! One attempt at one trial: staged, running, frozen, judged, recorded. This is the only place where a failure becomes
-//! data, on exactly one side of the line and with a word on whether another attempt may go better.
+//! One attempt at one trial: staged, running, frozen, judged, recorded. Only here does a failure become data: exactly
+//! one side is to blame, and the fault says whether another attempt may succeed.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -40,44 +40,36 @@ use crate::workspace::{Workspace, blocking};
 /// How long after its deadline a harness may take to end by itself.
 const GRACE: Duration = Duration::from_secs(15);
 
-/// What all attempts of a run share.
 #[derive(Clone)]
 pub struct Shared {
     pub plan: Arc<Plan>,
-    /// The agents of the plan, ready to work.
     pub agents: Vec<Arc<PreparedAgent>>,
     pub judge: Judge,
-    /// The gateway for agents that call models themselves.
     pub gateway: Gateway,
-    /// Who pays.
     pub meter: Meter,
-    /// The account of the run.
     pub account: Account,
     pub trial_budget: Budget,
-    /// Contents of the ledger.
     pub contents: ContentStore,
     /// The experiment's directory of `jobs`.
     pub jobs: PathBuf,
-    /// Keeps secrets out of what is written.
     pub redactor: Arc<Redactor>,
-    /// Versions that records tell.
+    /// Versions to put into records.
     pub tool_versions: BTreeMap<String, String>,
-    /// Stops the run.
     pub control: Control,
 }
 
 pub(crate) struct Attempt {
     pub(crate) trial: PlannedTrial,
     pub(crate) number: u32,
-    /// Which try that has its chance: on cassettes, one that follows an attempt that was cut off stands in its place.
+    /// The number used on cassettes, where a retry replaces an attempt that was cut off.
     pub(crate) chance: u32,
     pub(crate) task: Arc<PreparedTask>,
 }
 
-/// Hears where an attempt is.
+/// Receives the stages of an attempt.
 pub(crate) type StageListener = Box<dyn Fn(Stage) + Send + Sync>;
 
-/// What became of the agent's part.
+/// The result of the agent's part.
 struct Ended {
     left: Left,
     system_prompt: Option<String>,
@@ -85,15 +77,15 @@ struct Ended {
     agent_seconds: f64,
 }
 
-/// What the agent left.
+/// The agent's results.
 struct Left {
     rollout: Rollout,
     room: Option<(aec_sandbox::Level, aec_sandbox::Held)>,
-    /// What was frozen, and what ended the work; or what became of a trial that is not judged.
+    /// The frozen files and what ended the work; or the outcome of a trial that is not judged.
     frozen: Result<(Frozen, Option<Fault>), Settled>,
 }
 
-/// Makes one attempt and its record. An error means that this machine cannot keep evidence.
+/// Makes one attempt and its record. An error means that this machine cannot store evidence.
 pub(crate) async fn attempt(
     shared: &Arc<Shared>,
     attempt: &Attempt,
@@ -221,7 +213,7 @@ async fn run_agent(
     }
     let (task, run, has_room) = (Arc::clone(&attempt.task), Arc::clone(shared), workspace.is_some());
     let freeze = move || freeze(&run, &task, workspace, rollout, cancelled);
-    // Without a room it is a few small files.
+    // Without a sandbox there are only a few small files.
     let left = if has_room { blocking(freeze).await } else { Ok(freeze()) };
     let left = left.unwrap_or_else(|error| Left {
         rollout: Rollout::new(End::Done),
@@ -231,7 +223,7 @@ async fn run_agent(
     Ended { left, system_prompt, setup_seconds, agent_seconds }
 }
 
-/// Ends everything in a room, and freezes what the agent left there.
+/// Ends everything in a sandbox, and freezes the agent's files.
 fn freeze(
     shared: &Shared,
     task: &PreparedTask,
@@ -265,12 +257,12 @@ fn freeze(
             }
         }
     };
-    // The room is closed here: judges without rooms need its place.
+    // The sandbox is closed here: judges without sandboxes need its slot.
     drop(workspace);
     Left { rollout, room, frozen: left }
 }
 
-/// Makes the image of the room that the agent will work in, before its time begins and its model is paid.
+/// Builds the image of the agent's sandbox, before its time begins and its model is paid.
 async fn prepare_image(shared: &Arc<Shared>, attempt: &Attempt) -> Result<(), SandboxError> {
     let harness = shared.plan.agents[attempt.trial.agent].harness;
     let Some(containers) = shared.judge.containers.clone().filter(|_| harness.needs_room()) else {
@@ -284,13 +276,13 @@ async fn prepare_image(shared: &Arc<Shared>, attempt: &Attempt) -> Result<(), Sa
     }
 }
 
-/// What the rooms of a task are made of: its image, or the service that makes them, or this machine.
+/// What the sandboxes of a task consist of: its image, the service that makes them, or this machine.
 pub(crate) fn runtime_image(shared: &Shared, task: &Task) -> String {
     let Some(containers) = &shared.judge.containers else { return "local".to_owned() };
     containers.image_name(&image_of(task)).unwrap_or_else(|| containers.version().0)
 }
 
-/// How an agent's work ended, as every way of running one says it.
+/// How an agent's work ended, in a form common to all ways of running an agent.
 pub fn ending(end: &End) -> Ending {
     match end {
         End::Done => Ending::Judgeable(None),
@@ -320,7 +312,7 @@ pub fn ending(end: &End) -> Ending {
     }
 }
 
-/// What became of the trial, and what the judge says if it was asked.
+/// The outcome of the trial, and the verdict if the judge was called.
 async fn decide(shared: &Arc<Shared>, attempt: &Attempt, left: &Left) -> (Settled, Option<Verdict>) {
     let (frozen, own) = match &left.frozen {
         Ok((frozen, own)) => (frozen, own.clone()),
@@ -339,7 +331,7 @@ async fn decide(shared: &Arc<Shared>, attempt: &Attempt, left: &Left) -> (Settle
     let verdict = tokio::select! {
         biased;
         verdict = judging => verdict,
-        // The judge's room ends with the program.
+        // The judge's sandbox ends with the program.
         () = shared.control.reached(Wish::GiveUp) => return (Settled::stopped(), None),
     };
     match verdict {
@@ -351,7 +343,7 @@ async fn decide(shared: &Arc<Shared>, attempt: &Attempt, left: &Left) -> (Settle
     }
 }
 
-/// What the calls of an attempt are found by on cassettes: the same in every experiment.
+/// Identifies the calls of an attempt on cassettes: the same in every experiment.
 fn label(attempt: &Attempt) -> String {
     let key = attempt.trial.key.hex();
     if attempt.chance == 1 { key } else { format!("{key}.{}", attempt.chance) }
@@ -368,7 +360,7 @@ fn opener(shared: &Shared, attempt: &Attempt) -> RoomOpener {
     }
 }
 
-/// What the containers of an attempt are labelled with.
+/// The labels of an attempt's containers.
 fn purpose(shared: &Shared, attempt: &Attempt) -> Purpose {
     Purpose {
         experiment: Some(shared.plan.experiment_id.as_str().to_owned()),
@@ -378,7 +370,7 @@ fn purpose(shared: &Shared, attempt: &Attempt) -> Purpose {
     }
 }
 
-/// What an agent may take: the task's limits, unless the experiment has its own.
+/// The agent's limits: the task's, unless the experiment has its own.
 pub(crate) fn limits(conditions: &Conditions, task: &Task) -> Limits {
     let environment = &task.environment;
     Limits {
@@ -394,7 +386,7 @@ fn timeout(shared: &Shared, attempt: &Attempt) -> Duration {
     agent_time(&shared.plan.conditions, &attempt.task.task, parameters)
 }
 
-/// How long an agent may take: the experiment's limit or else the task's, and no longer than the agent's own.
+/// The agent's time: the experiment's limit or else the task's, but at most the agent's own.
 pub(crate) fn agent_time(conditions: &Conditions, task: &Task, parameters: &Parameters) -> Duration {
     let allowed = conditions.timeout_override.map_or(task.agent.timeout_sec, f64::from);
     let own = parameters.timeout_sec.map_or(allowed, f64::from);

@@ -1,5 +1,5 @@
 //! The workspace of an agent as harnesses and tools see it: commands and files in `/workspace`, nothing else. It is a
-//! room, or files in memory until a command needs a room; whoever works in it cannot tell.
+//! sandbox, or files in memory until a command needs a sandbox; its user cannot see the difference.
 
 mod memory;
 
@@ -16,15 +16,14 @@ use rustix::io::Errno;
 
 use self::memory::{Memory, Write};
 
-/// Where agents work.
 pub const WORKSPACE: &str = "/workspace";
 
-/// The home of a room's user.
+/// The home directory in a sandbox.
 const HOME: &str = "/home/agent";
-/// The same where there is no room.
+/// The home directory without a sandbox.
 const HOME_WITHOUT_ROOM: &str = "/tmp";
 
-/// What is walked for a listing at most.
+/// Limits of a listing.
 const LISTED: WalkLimits = WalkLimits { entries: 10_000, depth: 16 };
 
 /// Longest name of a file or directory, in bytes.
@@ -32,18 +31,18 @@ const LONGEST_NAME: usize = 255;
 /// Longest path, in characters.
 const LONGEST_PATH: usize = 1024;
 
-/// Opens the room of a workspace that begins in memory, with these files in it.
+/// Opens the sandbox of a workspace that begins in memory, with these files in it.
 pub type Opening = Box<dyn Fn(&Files) -> Result<Box<dyn Sandbox>, SandboxError> + Send + Sync>;
 
-/// A workspace in use. Clones are the same workspace; commands run one after the other, in the order in which they were
-/// asked for, so that calls of one turn have the same effect in every replay.
+/// A workspace in use. Clones are the same workspace; commands run one after the other, in the order of the calls, so
+/// that calls of one turn have the same effect in every replay.
 #[derive(Clone)]
 pub struct Workspace(Arc<Inner>);
 
 struct Inner {
     room: OnceLock<Mutex<Box<dyn Sandbox>>>,
     stopper: OnceLock<Stopper>,
-    /// The files, until there is a room.
+    /// The files, until there is a sandbox.
     memory: Mutex<Option<Memory>>,
     root: Box<str>,
     home: Box<str>,
@@ -56,21 +55,20 @@ impl std::fmt::Debug for Workspace {
 }
 
 impl Workspace {
-    /// Takes over a room.
     pub fn new(room: Box<dyn Sandbox>) -> Self {
-        // Without a room the home of its user is not there.
+        // Without isolation there is no home directory of the sandbox's user.
         let home = if room.level() == Level::None { HOME_WITHOUT_ROOM } else { HOME };
         Self::at(room, WORKSPACE, home)
     }
 
-    /// Takes over a room whose workspace and home have other paths for its commands.
+    /// Uses a sandbox whose workspace and home have other paths for its commands.
     pub fn at(room: Box<dyn Sandbox>, root: &str, home: &str) -> Self {
         let workspace = Self::with(None, root, home);
         workspace.take_over(room);
         workspace
     }
 
-    /// Files that stay in memory, at most so many bytes of a disk, until a command needs a room.
+    /// Keeps files in memory, within the limit of a disk, until a command needs a sandbox.
     pub fn in_memory(files: Files, disk_bytes: u64, isolation: Isolation, open: Opening) -> Self {
         let home = match isolation {
             Isolation::Room => HOME,
@@ -106,12 +104,12 @@ impl Workspace {
         self.0.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The workspace as its commands see it.
+    /// The path of the workspace for commands.
     pub fn root(&self) -> &str {
         &self.0.root
     }
 
-    /// A command in the workspace, with the environment that commands of agents have.
+    /// A command in the workspace, with the environment that agents' commands have.
     pub fn command(&self, argv: impl IntoIterator<Item = impl Into<String>>) -> ExecSpec {
         let own = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let mut command = ExecSpec::new(argv);
@@ -120,14 +118,14 @@ impl Workspace {
         command
     }
 
-    /// Ends everything in the room, a command that runs included.
+    /// Ends everything in the sandbox, including a running command.
     pub fn stop(&self) {
         if let Some(stopper) = self.0.stopper.get() {
             stopper.stop();
         }
     }
 
-    /// Ends everything in the room, if there is one, and freezes what the agent left.
+    /// Ends everything in the sandbox, if there is one, and freezes the agent's files.
     pub fn freeze(&self, freezer: &Freezer<'_>, handed: &Handed) -> Result<Frozen, Unfrozen> {
         match self.files() {
             Some(files) => freezer.files(files, handed),
@@ -135,7 +133,7 @@ impl Workspace {
         }
     }
 
-    /// Whether commands took more memory than the room has. Nothing is opened to find out.
+    /// Whether commands exceeded the sandbox's memory. This opens no sandbox.
     pub fn is_out_of_memory(&self) -> bool {
         self.files().is_none() && self.lock().is_ok_and(|room| room.out_of_memory())
     }
@@ -146,7 +144,7 @@ impl Workspace {
         blocking(move || room.lock()?.exec(&command, &mut |_, _| {})).await?
     }
 
-    /// Starts a command that goes on beside others, with its socket and what takes in all that it prints.
+    /// Starts a command that runs beside others, with this socket and this pipe for its output.
     pub(crate) async fn settle(
         &self,
         command: ExecSpec,
@@ -157,7 +155,7 @@ impl Workspace {
         blocking(move || room.lock()?.settle(&command, &socket, &output)).await?
     }
 
-    /// Ends everything that runs in the room.
+    /// Ends everything that runs in the sandbox.
     pub(crate) async fn evict(&self) -> Result<(), SandboxError> {
         let room = self.clone();
         blocking(move || room.lock()?.evict()).await?
@@ -172,7 +170,7 @@ impl Workspace {
         self.with_tree(move |tree| tree.read(Path::new(&place), limit)).await
     }
 
-    /// Writes a file, with the directories above it; its path below the workspace.
+    /// Writes a file, with the directories above it; returns its path below the workspace.
     pub async fn write(&self, path: &str, bytes: Vec<u8>) -> io::Result<String> {
         let place = self.file(path)?;
         if let Some(memory) = &mut *self.memory() {
@@ -184,7 +182,7 @@ impl Workspace {
         self.with_tree(move |tree| tree.write(Path::new(&place), &bytes, false).map(|()| place)).await
     }
 
-    /// The path, below the workspace, of a regular file that is there.
+    /// The path, below the workspace, of an existing regular file.
     pub async fn find(&self, path: &str) -> io::Result<String> {
         let place = self.file(path)?;
         if let Some(memory) = &*self.memory() {
@@ -193,7 +191,7 @@ impl Workspace {
         self.with_tree(move |tree| tree.open_file(Path::new(&place)).map(|_| place)).await
     }
 
-    /// Everything below a directory but the directories themselves, in the order of the parts of their paths.
+    /// Everything below a directory except directories, sorted by the parts of the paths.
     pub async fn list(&self, path: &str) -> io::Result<Vec<Entry>> {
         let below = self.place(path)?;
         if let Some(memory) = &*self.memory() {
@@ -202,7 +200,7 @@ impl Workspace {
         self.with_tree(move |tree| list(tree, &below)).await
     }
 
-    /// The path of a file as agents write it, below the workspace.
+    /// Converts an agent's path of a file to one below the workspace.
     pub fn file(&self, path: &str) -> io::Result<String> {
         match self.place(path)? {
             place if place.is_empty() => Err(refused()),
@@ -210,13 +208,13 @@ impl Workspace {
         }
     }
 
-    /// A path as agents write it, below the workspace; empty for the workspace itself.
+    /// Converts an agent's path to one below the workspace; empty for the workspace itself.
     fn place(&self, path: &str) -> io::Result<String> {
         let own = path.strip_prefix(&*self.0.root).filter(|rest| rest.is_empty() || rest.starts_with('/'));
         inside(own.map_or(path, |rest| rest.trim_start_matches('/')))
     }
 
-    /// Works on the directory itself. A failure of the room is a `SandboxError` inside the error.
+    /// Works on the directory itself. A failure of the sandbox is a `SandboxError` inside the error.
     pub async fn with_tree<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Tree) -> io::Result<T> + Send + 'static,
@@ -224,7 +222,7 @@ impl Workspace {
         self.with_place(WORKSPACE, work).await
     }
 
-    /// Works on another directory of the room.
+    /// Works on another directory of the sandbox.
     pub(crate) async fn with_place<T: Send + 'static>(
         &self,
         place: &'static str,
@@ -233,40 +231,38 @@ impl Workspace {
         let room = self.clone();
         let done = blocking(move || {
             let room = room.lock().map_err(io::Error::other)?;
-            let tree = room
-                .directory(place)
-                .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("the room has no {place}")))?;
+            let tree = room.directory(place).ok_or_else(|| {
+                io::Error::new(io::ErrorKind::NotFound, format!("the sandbox has no {place}"))
+            })?;
             work(tree)
         });
         done.await.map_err(io::Error::other)?
     }
 
-    /// A socket that listens where commands of the room see it.
+    /// A listening socket that commands in the sandbox can reach.
     pub async fn listen(&self) -> Result<std::net::TcpListener, SandboxError> {
         let room = self.clone();
         blocking(move || room.lock()?.listen()).await?
     }
 
-    /// The room itself, opened if it is not open yet. This blocks.
+    /// The sandbox itself, opened if necessary. This blocks.
     pub fn lock(&self) -> Result<MutexGuard<'_, Box<dyn Sandbox>>, SandboxError> {
         let mut memory = self.memory();
         if let Some(held) = &*memory {
             self.take_over(held.open()?);
             *memory = None;
         }
-        // A command may keep the room for long; who looks at the files meanwhile must not wait for this caller.
+        // A command may use the sandbox for long; callers that only need the files must not wait for this one.
         drop(memory);
         let room = self.0.room.get().ok_or(SandboxError::Gone)?;
         Ok(room.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// Something below a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its path below the workspace.
     pub path: String,
-    /// Its size, of a regular file.
+    /// Present for a regular file.
     pub size: Option<u64>,
     pub is_link: bool,
 }
@@ -295,7 +291,7 @@ fn refused() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, format!("it is not a path below {WORKSPACE}"))
 }
 
-/// A path below the workspace, without `.` and doubled slashes. `/workspace` may stand before it.
+/// A path below the workspace, without `.` and double slashes. It may begin with `/workspace`.
 fn inside(path: &str) -> io::Result<String> {
     let below = match path.strip_prefix(WORKSPACE) {
         Some(rest) if rest.is_empty() || rest.starts_with('/') => rest,
@@ -312,7 +308,7 @@ fn inside(path: &str) -> io::Result<String> {
     Ok(parts.join("/"))
 }
 
-/// Runs work that blocks on a thread that may.
+/// Runs blocking work on a thread for such work.
 pub async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, SandboxError> {

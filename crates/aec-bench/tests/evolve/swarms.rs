@@ -122,7 +122,7 @@ fn one_agent_is_stopped_and_the_others_go_on() {
     );
     let data = world.data("swarm status w-1");
     assert_eq!(data["agents"][1]["retired"], "the user stopped it");
-    assert_eq!(world.data("swarm stop w-1")["running"], false, "nobody is there to be stopped");
+    assert_eq!(world.data("swarm stop w-1")["running"], false, "there is nothing to stop");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::read::Stored;
 use crate::record::TrialRecord;
 
-/// What a column holds. Every cell may be empty.
+/// The type of a column. Every cell may be empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Text in UTF-8.
@@ -16,14 +16,12 @@ pub enum Kind {
 
 pub struct Column {
     pub name: &'static str,
-    /// What it holds.
     pub kind: Kind,
-    /// What it says.
     pub about: &'static str,
     pub(super) value: fn(&Stored) -> Cell,
 }
 
-/// One value; `None` is empty.
+/// A value; `None` is an empty cell.
 pub(super) enum Cell {
     Text(Option<String>),
     Integer(Option<i64>),
@@ -44,7 +42,7 @@ macro_rules! columns {
     };
 }
 
-/// Every column, in the order in which they are written.
+/// Every column, in the order of export.
 pub const COLUMNS: [Column; 45] = columns! {
     Text experiment_id: "the experiment" = |of| of.0.record.experiment_id.to_string();
     Text trial_id: "the trial" = |of| of.0.record.trial_id.to_string();
@@ -66,28 +64,28 @@ pub const COLUMNS: [Column; 45] = columns! {
     Text resolved_model: "the model as the provider names it" = |of| of.0.record.agent.resolved_model.clone();
     Text outcome: "what became of it" = |of| of.0.record.outcome.name().to_owned();
     Number reward: "from 0 to 1; empty when it was not scored" = |of| of.0.record.reward();
-    Text fault_boundary: "on whose side the fault lies" = |of| of.fault().map(|fault| fault.boundary.name().to_owned());
+    Text fault_boundary: "which side caused the fault" = |of| of.fault().map(|fault| fault.boundary.name().to_owned());
     Text fault_kind: "the kind of the fault" = |of| of.fault().and_then(|fault| fault.kind.clone());
     Text fault_message: "the fault in one line" = |of| of.fault().map(|fault| fault.message.clone());
     Text output_source: "where the answer came from" = |of| of.word(of.0.record.outputs.output_source);
     Text judged: "how the verdict was reached" =
         |of| of.word(of.0.record.evaluation.as_ref().map(|evaluation| evaluation.judged));
     Text backend: "where it ran" = |of| of.0.record.environment.compute_backend.clone();
-    Text sandbox: "how well the agent was kept apart" = |of| of.word(of.0.record.environment.sandbox);
+    Text sandbox: "how well the agent was isolated" = |of| of.word(of.0.record.environment.sandbox);
     Integer model_calls: "calls that were or may have been billed" = |of| of.0.record.cost.model_calls;
     Integer unpriced_calls: "calls of models without a price" = |of| of.0.record.cost.unpriced_calls;
-    Integer unsettled_calls: "calls that nobody knows the cost of" = |of| of.0.record.cost.unsettled_calls;
-    Integer tokens_in: "input tokens, those of caches included" = |of| of.0.record.cost.tokens_in;
-    Integer tokens_out: "output tokens, thoughts included" = |of| of.0.record.cost.tokens_out;
+    Integer unsettled_calls: "calls whose cost is unknown" = |of| of.0.record.cost.unsettled_calls;
+    Integer tokens_in: "input tokens, including cached ones" = |of| of.0.record.cost.tokens_in;
+    Integer tokens_out: "output tokens, including thoughts" = |of| of.0.record.cost.tokens_out;
     Integer cache_read_tokens: "input read from the provider's cache" = |of| of.0.record.cost.cache_read_tokens;
     Integer cache_write_tokens: "input written to the provider's cache" = |of| of.0.record.cost.cache_write_tokens;
-    Integer reasoning_tokens: "thoughts, where they are counted apart" = |of| of.0.record.cost.reasoning_tokens;
+    Integer reasoning_tokens: "thoughts, if they are counted separately" = |of| of.0.record.cost.reasoning_tokens;
     Number cost_usd: "dollars; empty when a model had no price" = |of| of.0.record.cost.estimated_cost_usd;
     Text timestamp: "when it began, in UTC" = |of| of.0.record.timestamp.to_string();
     Text completed_at: "when it was done, in UTC" =
         |of| of.0.record.timing.completed_at.as_ref().map(ToString::to_string);
     Number total_seconds: "from start to end" = |of| Some(of.0.record.timing.total_seconds);
-    Number setup_seconds: "opening and filling the room" = |of| of.0.record.timing.setup_seconds;
+    Number setup_seconds: "creating and filling the sandbox" = |of| of.0.record.timing.setup_seconds;
     Number agent_seconds: "the agent's work" = |of| of.0.record.timing.agent_seconds;
     Number verification_seconds: "the judge's work" = |of| of.0.record.timing.verification_seconds;
     Text completeness: "whether nothing is missing from the record" =
@@ -96,7 +94,7 @@ pub const COLUMNS: [Column; 45] = columns! {
     Integer size: "length of the record's file" = |of| of.0.size;
 };
 
-/// Shorter ways to parts of a record.
+/// Shortcuts to parts of a record.
 struct Of<'a>(&'a Stored);
 
 impl Of<'_> {
@@ -108,7 +106,7 @@ impl Of<'_> {
         self.record().fault.as_ref()
     }
 
-    /// The name that a record has for something.
+    /// The name that records use for a value.
     fn word<T: serde::Serialize>(&self, value: Option<T>) -> Option<String> {
         match serde_json::to_value(value?) {
             Ok(serde_json::Value::String(word)) => Some(word),
@@ -117,7 +115,7 @@ impl Of<'_> {
     }
 }
 
-/// Cells of what fields hold.
+/// Conversions from fields to cells.
 #[expect(non_snake_case, reason = "named like the kinds of columns")]
 mod cell {
     use super::Cell;
@@ -134,7 +132,7 @@ mod cell {
         Cell::Number(number)
     }
 
-    /// Whole numbers of any width, present or not.
+    /// Integers of any width, optional or not.
     pub(super) trait Whole {
         fn whole(self) -> Option<i64>;
     }

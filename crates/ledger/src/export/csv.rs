@@ -41,8 +41,8 @@ impl<W: Write> Sink for Table<W> {
     }
 }
 
-/// A text that no spreadsheet takes for a formula: what begins like one gets an apostrophe in front, unless it is a
-/// number.
+/// A text that no spreadsheet takes for a formula: texts that begin like one, except numbers, get an apostrophe in
+/// front.
 fn neutral(text: &str) -> Cow<'_, str> {
     let number = || {
         text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte))

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::Sink;
 use crate::read::Stored;
 
-/// Records as they were written, without the blanks between their parts.
+/// Records as stored, without the blanks between their parts.
 pub(super) struct Lines<W> {
     to: W,
 }
@@ -28,8 +28,8 @@ impl<W: Write> Sink for Lines<W> {
     }
 }
 
-/// JSON without blanks outside its strings. Keys, numbers and strings stay as they are written, those that this version
-/// does not know included.
+/// JSON without blanks outside its strings. Keys, numbers and strings stay unchanged, even those that this version
+/// does not know.
 fn compact(json: &[u8]) -> Vec<u8> {
     let mut compact = Vec::with_capacity(json.len());
     let (mut in_string, mut escaped) = (false, false);

@@ -1,5 +1,5 @@
-//! Records for other programs: whole ones as JSON lines, flat ones as CSV or Parquet. Records are read and written
-//! piece by piece, so memory does not grow with their number, and a file appears whole or not at all.
+//! Exports records for other programs: complete as JSON lines, flat as CSV or Parquet. Records are read and written
+//! in pieces, so memory does not grow with their number, and output files are written atomically.
 
 mod columns;
 mod csv;
@@ -20,10 +20,9 @@ pub use columns::{COLUMNS, Column, Kind};
 use crate::layout::Ledger;
 use crate::read::{RecordFile, Stored, read_bytes};
 
-/// Bytes of records that are held at a time.
+/// Bytes of records in memory at a time.
 const PIECE: u64 = 16 * 1024 * 1024;
 
-/// How records are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
@@ -31,22 +30,20 @@ pub enum Format {
     Jsonl,
     /// One flat row per attempt, as text.
     Csv,
-    /// One flat row per attempt, as columns.
+    /// One flat row per attempt, by column.
     Parquet,
 }
 
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Exported {
-    /// Records that were written.
     pub records: usize,
-    /// Records that could not be read and are not there.
+    /// Records that could not be read and are not exported.
     pub left_out: usize,
-    /// What is wrong with them.
+    /// Why those could not be read.
     #[serde(skip)]
     pub problems: Vec<Problem>,
 }
 
-/// Why nothing was exported.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
     #[error("{0} exists already")]
@@ -55,19 +52,18 @@ pub enum ExportError {
     Io(#[from] io::Error),
 }
 
-/// What turns records into bytes.
+/// Converts records to bytes.
 trait Sink {
-    /// Takes the next record, with the text of its file.
+    /// Adds a record, with the text of its file.
     fn take(&mut self, stored: &Stored, text: &[u8]) -> io::Result<()>;
-    /// Writes what is left.
+    /// Writes the rest.
     fn finish(self: Box<Self>) -> io::Result<()>;
 }
 
 impl Format {
-    /// Every format's name.
     pub const NAMES: [&'static str; 3] = ["jsonl", "csv", "parquet"];
 
-    /// The format of a name, which is also the ending of its files.
+    /// The format with this name, which is also its file extension.
     pub fn parse(name: &str) -> Option<Self> {
         match name {
             "jsonl" => Some(Self::Jsonl),
@@ -78,7 +74,7 @@ impl Format {
     }
 }
 
-/// Writes records in the order in which they are named, with the lengths of their files.
+/// Writes records in the given order; each comes with the length of its file.
 pub fn export(
     ledger: &Ledger,
     files: &[(RecordFile, u64)],
@@ -114,7 +110,7 @@ pub fn export(
     Ok(exported)
 }
 
-/// Writes records into a file, which appears whole or not at all. One that exists stays, unless it is to be replaced.
+/// Writes records into a file, atomically. `existing` says whether to replace an existing file.
 pub fn export_to(
     ledger: &Ledger,
     files: &[(RecordFile, u64)],
@@ -145,16 +141,15 @@ pub fn export_to(
     Ok(exported)
 }
 
-/// What becomes of an output that exists.
+/// What to do when the output exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
-    /// It stays, and nothing is exported.
+    /// Keep it, and export nothing.
     Keep,
-    /// It is replaced.
     Replace,
 }
 
-/// Runs of files that are small enough to be held at a time.
+/// Splits files into groups small enough to hold in memory.
 fn pieces(files: &[(RecordFile, u64)]) -> impl Iterator<Item = &[(RecordFile, u64)]> {
     let mut rest = files;
     std::iter::from_fn(move || {

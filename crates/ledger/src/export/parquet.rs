@@ -1,4 +1,4 @@
-//! Flat rows as Parquet: one optional column for each, compressed with Snappy, in groups of bounded size.
+//! Flat rows as Parquet: every column is optional and compressed with Snappy, in row groups of bounded size.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use super::columns::{COLUMNS, Cell, Kind};
 use crate::read::Stored;
 
 const GROUP_ROWS: usize = 20_000;
-/// Bytes of text of one group.
+/// Bytes of text in one group.
 const GROUP_BYTES: usize = 32 * 1024 * 1024;
 
-/// A file under way, and the rows of the group that is being filled.
+/// A file being written, and the rows of the group being filled.
 pub(super) struct File<W: Write + Send> {
     writer: SerializedFileWriter<W>,
     columns: Vec<Buffer>,
@@ -48,7 +48,7 @@ impl Buffer {
         Self { values, present: Vec::new() }
     }
 
-    /// Takes a value: how many bytes of text it has.
+    /// Adds a value and returns its bytes of text.
     fn push(&mut self, cell: Cell) -> usize {
         let (present, bytes) = match (&mut self.values, cell) {
             (Values::Text(values), Cell::Text(Some(text))) => {

@@ -1,4 +1,4 @@
-//! Exports, read back.
+//! Reads exports back.
 
 use ::parquet::file::reader::{FileReader as _, SerializedFileReader};
 use ::parquet::record::{Field, RowAccessor as _};

@@ -1,4 +1,4 @@
-//! Many rows at little cost: the columns that statistics need, borrowed from the database; what rows share is read once.
+//! Reads many rows cheaply: only the columns that statistics need, borrowed from the database.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use super::{Index, IndexError};
 const COLUMNS: &str = "experiment_id, trial_id, attempt, repetition, task_number, agent_number, dataset_id, outcome, \
     fault_kind, reward, cost_usd, tokens_in, tokens_out, model_calls, total_seconds, latest";
 
-/// What statistics need of one attempt.
+/// The part of an attempt that statistics need.
 #[derive(Clone, Copy, Debug)]
 pub struct Brief<'a> {
     pub experiment_id: &'a str,
@@ -27,19 +27,14 @@ pub struct Brief<'a> {
     pub task: &'a SharedTask,
     pub agent: &'a SharedAgent,
     pub dataset_id: Option<&'a str>,
-    /// What became of it.
     pub outcome: Outcome,
     pub fault_kind: Option<&'a str>,
     pub reward: Option<f64>,
-    /// Dollars.
     pub cost_usd: Option<f64>,
-    /// Input tokens.
     pub tokens_in: Option<u64>,
-    /// Output tokens.
     pub tokens_out: Option<u64>,
     /// Calls that were or may have been billed.
     pub model_calls: u64,
-    /// From start to end.
     pub total_seconds: f64,
     /// Whether no later attempt at the trial is known.
     pub is_latest: bool,
@@ -48,30 +43,25 @@ pub struct Brief<'a> {
 /// What attempts at one task share.
 #[derive(Clone, Debug)]
 pub struct SharedTask {
-    /// One number for all that is here: the same number is the same task.
+    /// Identifies the task within this index: equal numbers mean equal tasks.
     pub number: i64,
-    /// The task.
     pub id: String,
     /// Digest of the task's files.
     pub revision: Digest,
-    /// Discipline.
     pub domain: String,
-    /// How hard the task is, if it says.
+    /// The task's own statement, if any.
     pub difficulty: Option<String>,
-    /// The task's family.
     pub family: String,
 }
 
 /// What attempts of one agent share.
 #[derive(Clone, Debug)]
 pub struct SharedAgent {
-    /// One number for all that is here: the same number is the same agent.
+    /// Identifies the agent within this index: equal numbers mean equal agents.
     pub number: i64,
-    /// The agent's name.
     pub name: String,
     /// Digest of harness, model, parameters and prompt.
     pub digest: Digest,
-    /// The harness.
     pub adapter: String,
     pub model: Option<String>,
     /// Which of several answers counted.
@@ -79,9 +69,9 @@ pub struct SharedAgent {
 }
 
 impl Index {
-    /// Shows every row that a filter takes, in no particular order and whatever the filter's limit.
+    /// Visits every row that matches a filter, in no particular order; ignores the filter's limit.
     pub fn each(&self, filter: &Filter, mut take: impl FnMut(&Brief<'_>)) -> Result<(), IndexError> {
-        // One view of the tables, whoever writes meanwhile.
+        // One consistent view of the tables while other processes write.
         let view = self.connection.unchecked_transaction()?;
         let (tasks, agents) = (tasks(&view)?, agents(&view)?);
         let conditions = filter.conditions();
@@ -98,8 +88,7 @@ impl Index {
         Ok(())
     }
 
-    /// Whether a filter on experiments takes so many rows that going through all of them is quicker than jumping from
-    /// one to the next.
+    /// Whether a filter on experiments matches so many rows that a full scan is quicker than lookups.
     fn is_wide(&self, filter: &Filter) -> Result<bool, IndexError> {
         if filter.experiments.is_empty() {
             return Ok(false);

@@ -1,5 +1,5 @@
-//! A cache over the records: one row for each, in a database beside them. Files are the truth; whatever is wrong with the
-//! index, it is made again, and where it cannot be kept it is made in memory.
+//! A cache of the records: one row for each, in a database beside them. The files are authoritative: a faulty index
+//! is rebuilt, and an index that cannot be stored is built in memory.
 
 mod brief;
 mod query;
@@ -20,7 +20,6 @@ pub use query::{Attempts, FIELDS, Filter, FindError, Order, Summary, Totals};
 pub use refresh::Refreshed;
 pub use row::Row;
 
-/// An index that is open.
 #[derive(Debug)]
 pub struct Index {
     connection: Connection,
@@ -28,7 +27,6 @@ pub struct Index {
     kept: bool,
 }
 
-/// Why the index did not answer.
 #[derive(Debug, thiserror::Error)]
 pub enum IndexError {
     #[error("the index: {0}")]
@@ -42,8 +40,8 @@ pub enum IndexError {
 }
 
 impl Index {
-    /// Opens the index of a ledger. What is corrupt or of another version is made anew; where nothing can be
-    /// written, the index lives in memory. It is not fresh before [`Index::refresh`].
+    /// Opens the index of a ledger. A corrupt index or one of another version is rebuilt; if it cannot be written,
+    /// the index is kept in memory. It is not up to date before [`Index::refresh`].
     pub fn open(ledger: &Ledger) -> Result<Self, IndexError> {
         match store::open(&ledger.index_file()) {
             Ok(connection) => Ok(Self { connection, ledger: ledger.clone(), kept: true }),
@@ -54,13 +52,13 @@ impl Index {
         }
     }
 
-    /// An index that is not kept.
+    /// An index in memory only.
     pub fn in_memory(ledger: &Ledger) -> Result<Self, IndexError> {
         Ok(Self { connection: store::in_memory()?, ledger: ledger.clone(), kept: false })
     }
 
-    /// Opens and refreshes the index and asks it something. When it cannot answer, it is made anew; when that does not
-    /// help either, in memory.
+    /// Opens and refreshes the index and queries it. If the query fails, rebuilds the index; if that fails too, uses
+    /// one in memory.
     pub fn ask<T>(
         ledger: &Ledger,
         question: impl Fn(&Self) -> Result<T, IndexError>,
@@ -82,7 +80,7 @@ impl Index {
         }
     }
 
-    /// Forgets everything and reads every record.
+    /// Empties the index and reads every record.
     pub fn rebuild(&mut self) -> Result<Refreshed, IndexError> {
         let emptied = store::empty(&mut self.connection).map_err(IndexError::from);
         match emptied.and_then(|()| self.refresh()) {
@@ -100,12 +98,12 @@ impl Index {
         self.kept
     }
 
-    /// Adds a record that was just written. Nothing else is looked at.
+    /// Adds a record that was just written, without looking at anything else.
     pub fn add(&mut self, record: &TrialRecord, digest: Digest, size: u64) -> Result<(), IndexError> {
         self.add_all(&[(record, digest, size)])
     }
 
-    /// Adds records that were just written: each with the digest and the length of its file.
+    /// Adds records that were just written, each with the digest and the length of its file.
     pub fn add_all(&mut self, records: &[(&TrialRecord, Digest, u64)]) -> Result<(), IndexError> {
         let rows: Vec<Row> =
             records.iter().map(|(record, digest, size)| Row::new(record, *digest, *size)).collect();

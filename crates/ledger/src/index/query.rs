@@ -1,4 +1,4 @@
-//! What can be asked of the index: rows by filters, totals, one trial by the beginning of its id.
+//! Queries of the index: rows by filters, totals, one trial by the beginning of its id.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::{Index, IndexError};
 use crate::layout::parse_record_name;
 use crate::read::RecordFile;
 
-/// Fields that a filter can ask for by name, and the columns that hold them.
+/// Fields that a filter can name, and their columns.
 pub const FIELDS: [(&str, &str); 18] = [
     ("experiment_id", "experiment_id"),
     ("trial_id", "trial_id"),
@@ -35,69 +35,59 @@ pub const FIELDS: [(&str, &str); 18] = [
     ("completeness", "completeness"),
 ];
 
-/// Which attempts at a trial count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Attempts {
-    /// The highest one.
+    /// Only the highest one.
     #[default]
     Latest,
-    /// All of them.
     All,
 }
 
-/// In which order rows come.
+/// The order of rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// Those that began last come first.
+    /// Most recently started first.
     #[default]
     Newest,
     /// By experiment, trial and attempt.
     Id,
 }
 
-/// What is asked for. Everything that is given must hold.
+/// Conditions on rows; a row must satisfy all that are given.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
-    /// One of these experiments; empty is any.
+    /// One of these experiments; empty means any.
     pub experiments: Vec<String>,
     /// Beginning of the trial's id.
     pub trial_prefix: Option<String>,
     /// Beginning of the task's id, in either form.
     pub task_prefix: Option<String>,
-    /// The agent's name.
     pub agent: Option<String>,
-    /// The harness.
     pub adapter: Option<String>,
     pub model: Option<String>,
-    /// What became of it.
     pub outcome: Option<Outcome>,
-    /// Discipline.
     pub domain: Option<String>,
     /// The dataset, as `NAME@VERSION`.
     pub dataset: Option<String>,
-    /// Fields of [`FIELDS`] with their values; `unknown` is the value of a field that is absent. What is not in
-    /// [`FIELDS`] matches nothing.
+    /// Fields of [`FIELDS`] with their values; `unknown` matches an absent value. A field that is not in [`FIELDS`]
+    /// matches no row.
     pub fields: Vec<(String, String)>,
-    /// Which attempts count.
     pub attempts: Attempts,
-    /// In which order rows come.
     pub order: Order,
-    /// At most this many rows.
     pub limit: Option<usize>,
 }
 
 /// Counts and sums over attempts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Totals {
-    /// How many there are.
     pub count: usize,
-    /// How many of each outcome, without those that do not occur.
+    /// Number of each outcome that occurs.
     pub outcomes: BTreeMap<Outcome, usize>,
-    /// Mean reward of those that were scored, agent faults as 0.
+    /// Mean reward of scored attempts, with agent faults as 0.
     pub mean_reward: Option<f64>,
-    /// Dollars of those whose cost is known.
+    /// Sum of the known costs in dollars.
     pub cost_usd: f64,
-    /// How many have no known cost.
+    /// Number of attempts without a known cost.
     pub without_cost: usize,
     #[serde(skip)]
     rewards: f64,
@@ -110,7 +100,7 @@ pub struct Summary {
     /// Its trials, each with its latest attempt.
     pub trials: Totals,
     pub attempts: usize,
-    /// Dollars of all attempts whose cost is known.
+    /// Sum of the known costs of all attempts in dollars.
     pub cost_usd: f64,
     /// When the first attempt began.
     pub first: Option<Timestamp>,
@@ -118,7 +108,7 @@ pub struct Summary {
     pub last: Option<Timestamp>,
 }
 
-/// Why an id does not stand for one record.
+/// Why an id does not identify one record.
 #[derive(Debug, thiserror::Error)]
 pub enum FindError {
     #[error("there is no such record")]
@@ -143,7 +133,7 @@ impl Totals {
         self.mean_reward = mean(self.rewards, counted.sum());
     }
 
-    /// How many have an outcome.
+    /// The number of attempts with an outcome.
     pub fn of(&self, outcome: Outcome) -> usize {
         self.outcomes.get(&outcome).copied().unwrap_or(0)
     }
@@ -165,7 +155,7 @@ fn mean(sum: f64, count: usize) -> Option<f64> {
     (count > 0).then(|| sum / count as f64)
 }
 
-/// Conditions with their values.
+/// SQL conditions with their values.
 #[derive(Default)]
 pub(super) struct Conditions {
     sql: Vec<String>,
@@ -173,13 +163,13 @@ pub(super) struct Conditions {
 }
 
 impl Conditions {
-    /// A condition on a value; `{}` stands for the value.
+    /// Adds a condition on a value; `{}` is its placeholder.
     fn push(&mut self, sql: &str, value: &str) {
         self.values.push(Value::Text(value.to_owned()));
         self.sql.push(sql.replace("{}", &format!("?{}", self.values.len())));
     }
 
-    /// A condition on a column, wherever it lies: `{column}` stands for it.
+    /// Adds a condition on a column of any table; `{column}` is its placeholder.
     fn on(&mut self, column: &str, sql: &str, value: &str) {
         let sql = sql.replace("{column}", column);
         let shared = [("task", TASKS.as_slice()), ("agent", AGENTS.as_slice())];
@@ -244,7 +234,7 @@ impl Filter {
 }
 
 impl Filter {
-    /// Whether it asks only for what the kept sums tell apart.
+    /// Whether the stored totals can answer this filter.
     fn is_of_totals(&self) -> bool {
         let others = [
             &self.trial_prefix,
@@ -260,7 +250,7 @@ impl Filter {
 }
 
 impl Index {
-    /// The rows that a filter takes.
+    /// The rows that match a filter.
     pub fn query(&self, filter: &Filter) -> Result<Vec<Row>, IndexError> {
         let conditions = filter.conditions();
         let order = match filter.order {
@@ -269,7 +259,7 @@ impl Index {
         };
         let limit = filter.limit.map(|limit| format!(" LIMIT {limit}")).unwrap_or_default();
         let columns = [COLUMNS.as_slice(), TASKS.as_slice(), AGENTS.as_slice()].concat().join(", ");
-        // A cross join keeps the order of the tables: rows come in the order of the records.
+        // A cross join keeps the order of the tables, so rows come in the order of the records.
         let sql = format!(
             "SELECT {columns} FROM records CROSS JOIN tasks USING (task_number) \
              CROSS JOIN agents USING (agent_number){} ORDER BY {order}{limit}",
@@ -280,7 +270,7 @@ impl Index {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// The record files that a filter takes, with their lengths.
+    /// The record files that match a filter, with their lengths.
     pub fn files(&self, filter: &Filter) -> Result<Vec<(RecordFile, u64)>, IndexError> {
         let conditions = filter.conditions();
         let sql = format!(
@@ -295,12 +285,12 @@ impl Index {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// How many rows a filter takes, whatever its limit.
+    /// The number of rows that match a filter, ignoring its limit.
     pub fn count(&self, filter: &Filter) -> Result<usize, IndexError> {
         Ok(self.totals(filter)?.count)
     }
 
-    /// Counts and sums over the rows that a filter takes, whatever its limit.
+    /// Counts and sums over the rows that match a filter, ignoring its limit.
     pub fn totals(&self, filter: &Filter) -> Result<Totals, IndexError> {
         let conditions = filter.conditions();
         let sums = if filter.is_of_totals() && self.is_counted()? {
@@ -318,7 +308,7 @@ impl Index {
         Ok(totals)
     }
 
-    /// Whether the kept sums are of what the records are now.
+    /// Whether the stored totals are up to date.
     fn is_counted(&self) -> Result<bool, IndexError> {
         let mut stale = self.connection.prepare_cached("SELECT 1 FROM directories WHERE counted = 0")?;
         Ok(!stale.exists([])?)
@@ -362,8 +352,8 @@ impl Index {
         Ok(found)
     }
 
-    /// The record that an id stands for: `TRIAL`, `EXPERIMENT/TRIAL`, unique beginnings of both, and `TRIAL.2` for the
-    /// second attempt. Without a number it is the latest attempt.
+    /// The record that an id identifies: `TRIAL`, `EXPERIMENT/TRIAL`, unique beginnings of both, and `TRIAL.2` for
+    /// the second attempt. Without a number it is the latest attempt.
     pub fn find(&self, id: &str) -> Result<Row, FindError> {
         let (experiment, trial) = match id.split_once('/') {
             Some((experiment, trial)) => (Some(experiment), trial),
@@ -400,7 +390,7 @@ impl Index {
         self.query(&filter)?.into_iter().next().ok_or(FindError::Missing)
     }
 
-    /// Trials whose ids begin like this, exact ones first, as many as somebody would read.
+    /// Trials whose ids begin like this, exact ones first, limited to a readable number.
     fn trials(&self, experiment: Option<&str>, trial: &str) -> Result<Vec<(String, String)>, IndexError> {
         let mut query = self.connection.prepare_cached(
             "SELECT DISTINCT experiment_id, trial_id FROM records WHERE latest = 1 \

@@ -1,4 +1,4 @@
-//! Bringing the index up to date with one look at each experiment's directory. Only a directory that changed is
+//! Brings the index up to date with one check of each experiment's directory. Only directories that changed are
 //! listed, and only files that the index does not know are read.
 
 use std::collections::BTreeMap;
@@ -18,26 +18,24 @@ use super::{Index, IndexError, store};
 use crate::FAMILY;
 use crate::read::{Listing, RecordFile, stranger};
 
-/// A change within this time after another may leave the same time of change, so a younger one proves nothing.
+/// Two changes within this time may leave the same modification time, so a younger time proves nothing.
 const RACY: Duration = Duration::from_secs(1);
 
-/// Files that are read before they are written to the index.
+/// Files read before they are written to the index.
 const CHUNK: usize = 4096;
 
-/// What a refresh did and found.
 #[derive(Clone, Debug, Default)]
 pub struct Refreshed {
-    /// Records that were read and added.
     pub added: usize,
-    /// Records that are no longer there.
+    /// Rows removed because their records no longer exist.
     pub removed: usize,
-    /// Files that are not readable records, known before or not.
+    /// Files that are not readable records, whether or not known before.
     pub broken: usize,
-    /// What is wrong with them, and with directories that cannot be listed.
+    /// Problems of these files, and of directories that cannot be listed.
     pub problems: Vec<Problem>,
 }
 
-/// What tells whether a file or directory is still what it was.
+/// Values that show whether a file or directory changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     modified: i64,
@@ -51,7 +49,7 @@ impl Stamp {
         Ok(Self { modified, inode: found.ino().cast_signed() })
     }
 
-    /// The stamp if a later change must give another one.
+    /// The stamp, if any later change is sure to alter it.
     fn settled(self) -> Option<Self> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let modified = Duration::from_nanos(u64::try_from(self.modified).ok()?);
@@ -60,7 +58,7 @@ impl Stamp {
 }
 
 impl Index {
-    /// Brings the index up to date. A record that was changed in place is not noticed: that is what `verify` is for.
+    /// Brings the index up to date. It does not notice a record changed in place; `verify` does.
     pub fn refresh(&mut self) -> Result<Refreshed, IndexError> {
         let mut refreshed = Refreshed::default();
         let experiments = self.ledger.experiments()?;
@@ -83,7 +81,7 @@ impl Index {
                 Err(error) => Err(error.into()),
             };
             match looked {
-                // Gone since the experiments were listed: the next refresh forgets it.
+                // It disappeared after the experiments were listed; the next refresh removes it.
                 Err(IndexError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(IndexError::Io(error)) => {
                     let problem =
@@ -107,10 +105,10 @@ impl Index {
         stamp: Stamp,
         refreshed: &mut Refreshed,
     ) -> Result<(), IndexError> {
-        // What the index holds is read first: a record that appears meanwhile is then read twice, never forgotten.
+        // The rows are read before the files: a record that appears meanwhile is then read twice, but never missed.
         let rows = self.names(experiment)?;
         let Listing { files, strangers } = self.ledger.list(experiment)?;
-        // Settled or not is a matter of when the directory was listed.
+        // Must be decided now, right after the directory was listed.
         let stamp = stamp.settled();
         let (unknown, gone) = differences(&rows, files);
         let mut broken = Vec::new();
@@ -140,7 +138,7 @@ impl Index {
         self.note(experiment, stamp, &directory, &broken)
     }
 
-    /// The experiments that the index knows, with the stamps of their directories.
+    /// The experiments in the index, with the stamps of their directories.
     fn known(&self) -> rusqlite::Result<BTreeMap<String, Option<Stamp>>> {
         let mut query =
             self.connection.prepare_cached("SELECT experiment_id, modified, inode FROM directories")?;
@@ -157,7 +155,7 @@ impl Index {
         rows.collect()
     }
 
-    /// Experiments with a broken file that is no longer what it was.
+    /// Experiments with a broken file that has changed since.
     fn changed_broken_files(&self) -> rusqlite::Result<Vec<String>> {
         let mut query =
             self.connection.prepare_cached("SELECT experiment_id, file, modified, inode FROM broken")?;
@@ -174,7 +172,7 @@ impl Index {
         Ok(changed)
     }
 
-    /// What is wrong with the files that are not readable records.
+    /// The problems of files that are not readable records.
     fn broken(&self) -> rusqlite::Result<Vec<Problem>> {
         let mut query = self.connection.prepare_cached(
             "SELECT experiment_id, file, id, what, why, fix FROM broken ORDER BY experiment_id, file",
@@ -188,7 +186,7 @@ impl Index {
         rows.collect()
     }
 
-    /// Notes that an experiment was looked at, and its broken files.
+    /// Stores the stamp of an experiment and its broken files.
     fn note(
         &mut self,
         experiment: &Name,
@@ -222,7 +220,7 @@ impl Index {
         Ok(transaction.commit()?)
     }
 
-    /// Removes an experiment that is no longer there: how many records it had.
+    /// Removes an experiment that no longer exists; returns how many records it had.
     fn forget(&mut self, experiment: &str) -> rusqlite::Result<usize> {
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let removed = transaction.execute("DELETE FROM records WHERE experiment_id = ?1", [experiment])?;

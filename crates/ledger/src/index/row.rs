@@ -1,4 +1,4 @@
-//! One record as the index keeps it: what lists, reports and evaluations ask for, without the record itself.
+//! A row of the index: the part of a record that lists, reports and evaluations need.
 
 use aec_base::digest::Digest;
 use aec_base::name::Name;
@@ -26,48 +26,37 @@ pub struct Row {
     pub task_id: String,
     /// Digest of the task's files.
     pub task_revision: Digest,
-    /// Discipline.
     pub domain: String,
-    /// How hard the task is, if it says.
+    /// The task's own statement, if any.
     pub difficulty: Option<String>,
-    /// Who may see the task, if it says.
+    /// Who may see the task, if the task says so.
     pub visibility: Option<String>,
-    /// The task's family.
     pub family: String,
-    /// The agent's name.
     pub agent: Name,
     /// Digest of harness, model, parameters and prompt.
     pub agent_digest: Digest,
-    /// The harness.
     pub adapter: String,
     pub model: Option<String>,
     /// Which of several answers counted.
     #[serde(skip)]
     pub answer_order: AnswerOrder,
     pub dataset_id: Option<String>,
-    /// What became of it.
     pub outcome: Outcome,
-    /// On whose side the fault lies.
+    /// Which side caused the fault.
     pub fault_boundary: Option<String>,
     pub fault_kind: Option<String>,
     /// The fault in one line.
     pub fault_message: Option<String>,
     pub reward: Option<f64>,
-    /// Dollars.
     pub cost_usd: Option<f64>,
-    /// Input tokens.
     pub tokens_in: Option<u64>,
-    /// Output tokens.
     pub tokens_out: Option<u64>,
     /// Calls that were or may have been billed.
     pub model_calls: u64,
     /// When it began.
     pub timestamp: Timestamp,
-    /// From start to end.
     pub total_seconds: f64,
-    /// The agent's work.
     pub agent_seconds: Option<f64>,
-    /// Whether nothing is missing from the record.
     pub completeness: Completeness,
     /// Digest of the record's file.
     pub record: Digest,
@@ -82,7 +71,7 @@ pub(super) const TASKS: [&str; 6] =
 /// The columns of an agent, which many records share.
 pub(super) const AGENTS: [&str; 5] = ["agent", "agent_digest", "adapter", "model", "answer_order"];
 
-/// The columns that every record has for itself. [`Row::take`] wants them first, then those of its task and its agent.
+/// The columns of the record itself. [`Row::take`] expects them first, then those of its task and its agent.
 pub(super) const COLUMNS: [&str; 22] = [
     "experiment_id",
     "trial_id",
@@ -109,7 +98,7 @@ pub(super) const COLUMNS: [&str; 22] = [
 ];
 
 impl Row {
-    /// The row of a record whose file has this digest and length.
+    /// The row of a record; `digest` and `size` are those of its file.
     pub fn new(record: &TrialRecord, digest: Digest, size: u64) -> Self {
         let fault = record.fault.as_ref();
         Self {
@@ -149,7 +138,7 @@ impl Row {
         }
     }
 
-    /// The file that the row stands for.
+    /// The record's file.
     pub fn file(&self) -> RecordFile {
         RecordFile {
             experiment: self.experiment_id.clone(),
@@ -185,7 +174,6 @@ impl Row {
         ]
     }
 
-    /// The values of its task's columns.
     pub(super) fn task_values(&self) -> [Value; TASKS.len()] {
         [
             text(&self.task_id),
@@ -197,7 +185,6 @@ impl Row {
         ]
     }
 
-    /// The values of its agent's columns.
     pub(super) fn agent_values(&self) -> [Value; AGENTS.len()] {
         [
             text(self.agent.as_str()),
@@ -208,7 +195,7 @@ impl Row {
         ]
     }
 
-    /// A row of a query that selects all columns: its own, its task's, its agent's.
+    /// Reads a row of a query that selects all columns: those of the record, its task and its agent.
     pub(super) fn take(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
         let digest = |at: usize| row.get::<_, [u8; 32]>(at).map(Digest::from);
         let count = |at: usize| row.get::<_, i64>(at).map(i64::cast_unsigned);
@@ -290,7 +277,7 @@ pub(super) fn order(row: &rusqlite::Row<'_>, at: usize) -> rusqlite::Result<Answ
     AnswerOrder::parse(&text).ok_or_else(|| foreign(at, format!("{text} is not an order of answers")))
 }
 
-/// A value that we never wrote: somebody else changed the index.
+/// An error for a value that this program never wrote: another program changed the index.
 pub(super) fn foreign(
     at: usize,
     error: impl Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -298,7 +285,7 @@ pub(super) fn foreign(
     rusqlite::Error::FromSqlConversionFailure(at, Type::Text, error.into())
 }
 
-/// A moment as a number that sorts like time, whatever form its text has: `20260412000000123`.
+/// A time as a number that sorts chronologically, whatever the form of its text: `20260412000000123`.
 pub(super) fn moment(timestamp: &Timestamp) -> i64 {
     let text = timestamp.as_str();
     let (whole, rest) = text.split_at_checked(19).unwrap_or((text, ""));
@@ -308,7 +295,7 @@ pub(super) fn moment(timestamp: &Timestamp) -> i64 {
     all.fold(0, |sum, digit| sum * 10 + i64::from(digit - b'0'))
 }
 
-/// The second of a moment.
+/// The time, to the second.
 pub(super) fn timestamp(moment: i64) -> Option<Timestamp> {
     let digits = format!("{:014}", moment / 1000);
     let part = |from: usize, to: usize| digits.get(from..to);

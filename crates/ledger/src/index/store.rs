@@ -1,4 +1,4 @@
-//! The database: its tables, how it is opened, made anew and written.
+//! The database: its tables, and how it is opened, rebuilt and written.
 
 use std::collections::HashMap;
 use std::fs;
@@ -13,16 +13,16 @@ use rusqlite::{CachedStatement, Connection, ErrorCode, OpenFlags, Transaction, T
 use super::IndexError;
 use super::row::{AGENTS, COLUMNS, Row, TASKS, moment};
 
-/// The format of the tables. Another one is made anew.
+/// The version of the tables. An index of another version is rebuilt.
 const VERSION: i64 = 3;
 
 /// How long one process waits for another.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// `records` has one row per readable record file; `latest` marks the highest attempt of each trial. What many records
-/// share lies in `tasks` and `agents`, once: rows are narrow, and tables over all of them quick. `record_counts` holds
-/// everything that totals need, `record_times` is the order of lists. `totals` keeps the sums of every experiment that is
-/// `counted`, because adding up a hundred thousand rows takes as long as everything else together.
+/// `records` has one row per readable record file; `latest` marks the highest attempt of each trial. Values that many
+/// records share are stored once in `tasks` and `agents`, so that rows are narrow and scans quick. `record_counts`
+/// holds everything that totals need, `record_times` is the order of lists. `totals` stores the sums of every
+/// experiment that is `counted`, because adding up a hundred thousand rows takes as long as everything else together.
 const TABLES: &str = "
     CREATE TABLE records (
         experiment_id TEXT NOT NULL, trial_id TEXT NOT NULL, attempt INTEGER NOT NULL, repetition INTEGER NOT NULL,
@@ -57,12 +57,12 @@ const TABLES: &str = "
         PRIMARY KEY (experiment_id, file)
     ) WITHOUT ROWID;";
 
-/// Opens the file, making it and what is wrong with it anew.
+/// Opens the file; creates it, or rebuilds it if it is damaged.
 pub(super) fn open(path: &Path) -> Result<Connection, IndexError> {
     let begun = Instant::now();
     loop {
         match open_once(path) {
-            // Switching to the write-ahead log does not wait for others by itself.
+            // SQLite itself does not wait for other processes when it switches to the write-ahead log.
             Err(IndexError::Database(error)) if is_busy(&error) && begun.elapsed() < PATIENCE => {
                 std::thread::sleep(Duration::from_millis(25));
             }
@@ -88,7 +88,7 @@ fn open_once(path: &Path) -> Result<Connection, IndexError> {
     for suffix in ["", "-wal", "-shm"] {
         let mut name = path.as_os_str().to_owned();
         name.push(suffix);
-        // What cannot be removed is noticed by the next line but one.
+        // If removal fails, `open_sound` below fails as well.
         fs::remove_file(name).ok();
     }
     open_sound(path)
@@ -104,7 +104,7 @@ fn open_sound(path: &Path) -> Result<Connection, IndexError> {
     Ok(connection)
 }
 
-/// An index that is not kept.
+/// An index in memory only.
 pub(super) fn in_memory() -> Result<Connection, IndexError> {
     let connection = Connection::open_in_memory()?;
     prepare(&connection)?;
@@ -116,7 +116,7 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(PATIENCE)?;
-    // The file may come from elsewhere; nothing in its schema is to be run.
+    // The file may come from another machine; no code in its schema may run.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     Ok(connection)
 }
@@ -144,7 +144,7 @@ fn version(connection: &Connection) -> rusqlite::Result<i64> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
-/// Makes the tables, unless another process did so meanwhile.
+/// Creates the tables, unless another process did so meanwhile.
 fn create(connection: &Connection) -> rusqlite::Result<()> {
     let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
     if version(&transaction)? == 0 {
@@ -154,7 +154,7 @@ fn create(connection: &Connection) -> rusqlite::Result<()> {
     transaction.commit()
 }
 
-/// Removes all rows at once, so that others see all of them or none.
+/// Removes all rows in one transaction, so that other processes see all of them or none.
 pub(super) fn empty(connection: &mut Connection) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     transaction.execute_batch(
@@ -164,10 +164,10 @@ pub(super) fn empty(connection: &mut Connection) -> rusqlite::Result<()> {
     transaction.commit()
 }
 
-/// Makes the tables anew, whatever is in the file, also while others have it open.
+/// Recreates the tables, whatever is in the file, even while other processes have it open.
 pub(super) fn reset(connection: &Connection) -> Result<(), IndexError> {
     connection.flush_prepared_statement_cache();
-    // Reads the schema, so that a write-ahead log is kept; that it may fail is why we are here.
+    // Reads the schema, so that a write-ahead log is kept. A damaged file may make this fail.
     connection.prepare("SELECT 1 FROM sqlite_schema").ok();
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_RESET_DATABASE, true)?;
     let emptied = connection.execute_batch("VACUUM");
@@ -180,7 +180,7 @@ fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
-/// Whether the file is what is wrong, rather than the place where it lies.
+/// Whether the file itself is damaged, as opposed to its location being unusable.
 fn is_damage(error: &IndexError) -> bool {
     match error {
         IndexError::Version(_) => true,
@@ -211,13 +211,13 @@ fn insertion() -> String {
     )
 }
 
-/// Adds what is not there yet; `same` tells rows apart, because no value is also a value.
+/// Adds a row if it is new; `same` identifies rows, because SQL does not treat two NULLs as equal.
 fn shared(table: &str, columns: &[&str]) -> String {
     let places: Vec<String> = (1..=columns.len()).map(|number| format!("?{}", number + 1)).collect();
     format!("INSERT OR IGNORE INTO {table} (same, {}) VALUES (?1, {})", columns.join(", "), places.join(", "))
 }
 
-/// The numbers of what many records share.
+/// The numbers of tasks and agents that many records share.
 struct Numbers<'a> {
     insert: CachedStatement<'a>,
     find: CachedStatement<'a>,
@@ -278,7 +278,7 @@ pub(super) fn insert(connection: &mut Connection, rows: &[Row]) -> rusqlite::Res
     transaction.commit()
 }
 
-/// Removes records of an experiment that are no longer there; the attempt before becomes the latest.
+/// Removes rows of records that no longer exist; the previous attempt becomes the latest.
 pub(super) fn remove(
     connection: &mut Connection,
     experiment: &str,
@@ -305,7 +305,7 @@ pub(super) fn remove(
     transaction.commit()
 }
 
-/// Adds up every experiment whose records changed.
+/// Recomputes the totals of every experiment whose records changed.
 pub(super) fn count(connection: &mut Connection) -> rusqlite::Result<()> {
     let stale = "SELECT experiment_id FROM directories WHERE counted = 0";
     if !connection.prepare_cached(stale)?.exists([])? {

@@ -1,4 +1,4 @@
-//! The index against its files: fresh, rebuilt, shared, and wrong in every way.
+//! Compares the index with its files: fresh, rebuilt, shared, and damaged in every way.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -19,7 +19,7 @@ fn place(ledger: &Ledger, experiment: &str) -> std::path::PathBuf {
     ledger.root().join(experiment)
 }
 
-/// Makes a directory look as if it had been left alone for a while.
+/// Makes a directory look as if it had not changed for a while.
 fn settle(path: &Path) {
     let times = std::fs::FileTimes::new().set_modified(SystemTime::now() - Duration::from_mins(1));
     std::fs::File::open(path).unwrap().set_times(times).unwrap();
@@ -64,26 +64,26 @@ fn only_what_is_new_is_read() {
     assert_eq!(counts(&index.refresh().unwrap()), (2, 0, 0));
     settle(&place(&ledger, "exp"));
     assert_eq!(counts(&index.refresh().unwrap()), (0, 0, 0));
-    // A file that appears without changing its directory's time is not looked for.
+    // A new file is not noticed if the directory's time does not change.
     example::write(&ledger, &example::record("exp", "c", 1));
     let text = fs_err::read(place(&ledger, "exp").join("a.json")).unwrap();
     fs_err::remove_file(place(&ledger, "exp").join("a.json")).unwrap();
     settle_like_before(&index, &place(&ledger, "exp"));
     assert_eq!(counts(&index.refresh().unwrap()), (0, 0, 0));
-    // One that changed is listed; the others are not read again.
+    // A changed directory is listed; known files are not read again.
     fs_err::write(place(&ledger, "exp").join("b.json"), "garbage").unwrap();
     fs_err::write(place(&ledger, "exp").join("d.json"), text).unwrap();
     let refreshed = index.refresh().unwrap();
     assert_eq!(counts(&refreshed), (1, 1, 1));
     assert_eq!(refreshed.problems[0].id.as_deref(), Some("L022"));
     assert_eq!(ids(&index.query(&by_id()).unwrap()), ["exp/b", "exp/c"]);
-    // Reading everything again notices what was changed in place.
+    // A rebuild notices a record that was changed in place.
     let rebuilt = index.rebuild().unwrap();
     assert_eq!(counts(&rebuilt), (1, 0, 2));
     assert_eq!(ids(&index.query(&by_id()).unwrap()), ["exp/c"]);
 }
 
-/// Gives a directory the time that the index has noted.
+/// Sets a directory to the time stored in the index.
 fn settle_like_before(index: &Index, path: &Path) {
     let noted: i64 =
         index.connection.query_row("SELECT modified FROM directories", [], |row| row.get(0)).unwrap();
@@ -96,7 +96,7 @@ fn a_time_that_is_too_recent_is_not_believed() {
     let (_directory, ledger) = ledger();
     example::write(&ledger, &example::record("exp", "a", 1));
     let directory = place(&ledger, "exp");
-    // Not so long ago, however long the next steps take.
+    // In the future, so that it stays recent however long the next steps take.
     let recent = std::fs::FileTimes::new().set_modified(SystemTime::now() + Duration::from_mins(1));
     std::fs::File::open(&directory).unwrap().set_times(recent).unwrap();
     let mut index = Index::open(&ledger).unwrap();
@@ -104,7 +104,7 @@ fn a_time_that_is_too_recent_is_not_believed() {
     let noted: Option<i64> =
         index.connection.query_row("SELECT modified FROM directories", [], |row| row.get(0)).unwrap();
     assert_eq!(noted, None);
-    // A second file within the same tick of the clock would be found.
+    // A second file within the same clock tick is found.
     example::write(&ledger, &example::record("exp", "b", 1));
     std::fs::File::open(&directory).unwrap().set_times(recent).unwrap();
     assert_eq!(counts(&index.refresh().unwrap()), (1, 0, 0));
@@ -127,7 +127,7 @@ fn a_broken_file_is_told_again_and_forgotten_when_it_is_mended() {
     let told: Vec<_> = again.problems.iter().map(|problem| problem.id.as_deref().unwrap()).collect();
     assert_eq!(told, ["L002", "L024"]);
     assert_eq!(again.problems[0].file.as_deref(), Some(bad.as_path()));
-    // Mended in place: the directory does not change.
+    // Repaired in place: the directory's time does not change.
     fs_err::write(&bad, example::record("exp", "b", 1).to_json().unwrap()).unwrap();
     settle_like_before(&index, &place(&ledger, "exp"));
     assert_eq!(counts(&index.refresh().unwrap()), (1, 0, 1));
@@ -152,7 +152,7 @@ fn the_latest_attempt_is_the_highest_that_is_there() {
     let third = example::record("exp", "a", 3);
     index.add(&third, Digest::of(b"x"), 7).unwrap();
     assert_eq!(latest(&index), ["exp/a.3"]);
-    // The same again changes nothing.
+    // Adding the same record again changes nothing.
     index.add(&third, Digest::of(b"x"), 7).unwrap();
     assert_eq!(index.count(&by_id()).unwrap(), 3);
 }
@@ -254,7 +254,7 @@ fn kept_sums_are_those_of_the_rows() {
         write("one", "b", 1);
         write("two", "a", 1);
     }));
-    // Who adds to the index is counted before the next refresh.
+    // Records added directly are counted before the next refresh.
     assert!(step(&mut index, &|index| {
         let failed = example::with_outcome(example::record("one", "a", 2), Outcome::InfraFault);
         let digest = example::write(&ledger, &failed);
@@ -347,7 +347,7 @@ fn what_is_not_a_file_is_left_alone() {
     assert!(!index.is_kept());
     assert_eq!(index.refresh().unwrap().added, 1);
     assert_eq!(fs_err::read_to_string(&target).unwrap(), "precious");
-    // A ledger that nobody has made yet is empty, and stays unmade.
+    // A ledger that does not exist yet is empty, and is not created.
     let none = Ledger::new(directory.path().join("none"));
     assert_eq!(Index::ask(&none, |index| index.count(&Filter::default())).unwrap().0, 0);
     assert!(!none.root().exists());
@@ -376,7 +376,7 @@ fn several_writers_and_readers_at_once() {
         }
     });
     let mut index = Index::open(&ledger).unwrap();
-    // Nothing that was added is lost, so nothing has to be read.
+    // No added record is lost, so none has to be read.
     assert_eq!(index.count(&Filter::default()).unwrap(), WRITERS * EACH);
     assert_eq!(counts(&index.refresh().unwrap()), (0, 0, 0));
 }
@@ -386,7 +386,7 @@ fn two_processes_add_at_once() {
     const EACH: usize = 50;
     const PLACE: &str = "AEC_LEDGER_TEST_PLACE";
     const THIS: &str = "index::tests::two_processes_add_at_once";
-    // The test starts itself, and is then one of the writers.
+    // The test starts its own program again as each of the writers.
     if let Some(place) = std::env::var_os(PLACE) {
         let ledger = Ledger::new(place);
         let mut index = Index::open(&ledger).unwrap();

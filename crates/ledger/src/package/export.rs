@@ -1,4 +1,4 @@
-//! Writing a package.
+//! Writes a package.
 
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -18,25 +18,21 @@ use super::survey::survey;
 use super::{PackageError, finding, refuse};
 use crate::layout::Ledger;
 
-/// What goes into a package.
 pub struct Source<'a> {
-    /// Where the records are.
     pub ledger: &'a Ledger,
     pub experiment: &'a Name,
-    /// Trials to keep back: ids, or beginnings that fit one.
+    /// Trials to withhold: ids or unique beginnings of ids.
     pub withhold: &'a [String],
-    /// The experiment's directory of annotations, if they are to go along.
+    /// The experiment's directory of annotations, if they are included.
     pub annotations: Option<&'a Path>,
-    /// Values that must not leave this machine.
+    /// Secret values that must not leave this machine.
     pub redactor: &'a Redactor,
-    /// Signs the package.
     pub key: Option<&'a PrivateKey>,
-    /// The version of this program.
     pub tool_version: &'a str,
 }
 
-/// Writes a package and says what is in it. What is written is what was looked at before: a file that changes
-/// meanwhile is an error. Contents go through memory piece by piece.
+/// Writes a package and returns its manifest. A file that changes after the survey is an error. Contents pass through
+/// memory in pieces.
 pub fn export(source: &Source<'_>, to: impl Write) -> Result<Manifest, PackageError> {
     let manifest = survey(source)?;
     let text = manifest.to_json().map_err(io::Error::other)?;
@@ -74,7 +70,7 @@ pub fn export(source: &Source<'_>, to: impl Write) -> Result<Manifest, PackageEr
 struct Packer<'a, W: Write> {
     writer: Writer<W>,
     redactor: &'a Redactor,
-    /// What is found on the way; then nothing is published.
+    /// Secrets found on the way; with any, the package is discarded.
     problems: Vec<Problem>,
 }
 
@@ -89,7 +85,7 @@ impl<W: Write> Packer<'_, W> {
             written => Some(written?),
         };
         if written != Some(digest) {
-            // What was begun cannot be ended.
+            // The archive cannot be completed.
             let what = format!("`{name}` is not what it was when it was recorded");
             return Err(finding(102, what)
                 .why("it was changed, now or since the run")
@@ -101,7 +97,7 @@ impl<W: Write> Packer<'_, W> {
             let what = format!("`{name}` holds the value of a secret of this environment");
             self.problems.push(
                 finding(98, what)
-                    .why("whoever gets the package could use it")
+                    .why("anyone who gets the package could use it")
                     .fix("withhold the trial with --withhold, and replace the secret where it is used")
                     .in_file(path),
             );
@@ -110,7 +106,7 @@ impl<W: Write> Packer<'_, W> {
     }
 }
 
-/// A reader that looks for secrets in what is read through it.
+/// Searches everything read through it for secrets.
 struct Searched<'a, R> {
     from: R,
     search: Search<'a>,

@@ -1,8 +1,8 @@
-//! Taking a package into a ledger. Nothing is seen there before all of the package is verified.
+//! Imports a package into a ledger, where nothing appears before the whole package is verified.
 //!
-//! Contents come first, then records and files of the runs. An experiment that is not here appears in one step, with
-//! everything. Into one that is here, records come one by one, each whole: a process that is killed leaves some of
-//! them, and importing again completes it. Nothing is ever overwritten.
+//! Contents come first, then records and files of the runs. A new experiment appears in one step, complete. An
+//! existing one receives records one by one, each atomically: if the process is killed, some are there, and another
+//! import adds the rest. Nothing is ever overwritten.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,33 +24,32 @@ use super::{PackageError, RECORD_LIMIT, SCHEMA_VERSION, finding, refuse};
 use crate::jobs::materialise;
 use crate::layout::{ExperimentDirectory, Ledger};
 
-/// Where a package goes.
+/// Where to import a package.
 #[derive(Debug)]
 pub struct Destination<'a> {
     pub ledger: &'a Ledger,
     /// The directory of all annotations.
     pub annotations: &'a Path,
-    /// The directory of all `jobs`, if the files of attempts are to be made there.
+    /// The directory of all `jobs`, if the files of attempts should be written there.
     pub jobs: Option<&'a Path>,
 }
 
-/// What a package must be.
+/// Conditions that a package must satisfy.
 #[derive(Debug)]
 pub struct Demands {
-    /// Bytes that it may have, unpacked.
+    /// Most bytes when unpacked.
     pub max_size: u64,
-    /// Who must have signed it.
+    /// The key that must have signed it.
     pub key: Option<PublicKey>,
-    /// The root that it must have.
     pub root: Option<Digest>,
 }
 
-/// Whether anything is written.
+/// Whether to write anything.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Everything is verified and taken in, at this moment.
+    /// Verify and import everything, with this time of import.
     Take(Timestamp),
-    /// Everything is verified.
+    /// Only verify.
     Try,
 }
 
@@ -61,41 +60,38 @@ pub struct Imported {
     pub root: Digest,
     /// Digest of the package's file.
     pub package: Digest,
-    /// Who signed it; absent when nobody did.
+    /// The key that signed it; absent for an unsigned package.
     pub key: Option<String>,
     pub counts: Counts,
-    /// Records that were not here.
+    /// Records that were new.
     pub added: u64,
-    /// Records that were here already, the same.
+    /// Records that existed with the same content.
     pub duplicates: u64,
-    /// Annotations that were not here.
+    /// Annotations that were new.
     pub annotations_added: u64,
-    /// Annotations that are not taken because there are others of the same attempt here.
+    /// Annotations left out because other ones of the same attempt exist.
     pub annotations_kept: u64,
-    /// Attempts whose files lie in `jobs` now.
+    /// Attempts whose files are in `jobs` now.
     pub jobs: u64,
-    /// Attempts whose files cannot be made.
+    /// Attempts whose files could not be written.
     #[serde(skip)]
     pub problems: Vec<Problem>,
 }
 
-/// `_run/import-ROOT.json`: where the records of an experiment came from.
+/// `_run/import-ROOT.json`: the origin of an experiment's records.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ImportNote {
-    /// Version of this format.
     pub schema_version: u32,
     pub root: Digest,
-    /// Who signed it; absent when nobody did.
+    /// The key that signed it; absent for an unsigned package.
     pub key: Option<String>,
     /// Digest of the package's file.
     pub package: Digest,
-    /// When it was taken in.
     pub imported_at: Timestamp,
-    /// Attempts that the package kept back.
+    /// Attempts that the package withheld.
     pub withheld: Vec<Withheld>,
 }
 
-/// Takes a package in.
 pub fn import(
     package: &Path,
     to: &Destination<'_>,
@@ -136,7 +132,7 @@ pub fn import(
     Ok(imported)
 }
 
-/// Whether the package is the one that somebody expects.
+/// Whether the package has the key and root that the user expects.
 fn demand(package: &Path, unpacked: &Unpacked, demands: &Demands) -> Result<(), PackageError> {
     const FIX: &str = "ask who gave it to you; nothing of it was used";
     let mut problems = Vec::new();
@@ -166,7 +162,7 @@ fn note(unpacked: &Unpacked, imported_at: Timestamp) -> ImportNote {
     }
 }
 
-/// What is at a place.
+/// What exists at a path.
 enum There {
     Nothing,
     Same,
@@ -192,7 +188,7 @@ fn conflict(what: &str, place: &Path) -> Problem {
         .in_file(place)
 }
 
-/// How many records are not here and how many are, the same. Anything that is here and differs is a problem.
+/// Counts new records and identical existing ones. An existing file that differs is a problem.
 fn compare(directory: &ExperimentDirectory, manifest: &Manifest) -> Result<(u64, u64), PackageError> {
     let (mut added, mut duplicates, mut problems) = (0, 0, Vec::new());
     if directory.path().symlink_metadata().is_ok_and(|there| !there.is_dir()) {
@@ -219,7 +215,7 @@ fn compare(directory: &ExperimentDirectory, manifest: &Manifest) -> Result<(u64,
     Ok((added, duplicates))
 }
 
-/// Moves everything to its place.
+/// Moves everything to its final place.
 fn publish(
     places: Places<'_>,
     ledger: &Ledger,
@@ -264,7 +260,7 @@ fn device(path: &Path) -> io::Result<u64> {
     Ok(std::os::unix::fs::MetadataExt::dev(&fs_err::metadata(path)?))
 }
 
-/// Moves records and files of the runs into an experiment that is here.
+/// Moves records and files of the runs into an existing experiment.
 fn merge(
     places: Places<'_>,
     directory: &ExperimentDirectory,
@@ -281,7 +277,7 @@ fn merge(
     for (made, place, digest, size) in records.chain(run) {
         match rename_new(&made, &place) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                // Somebody may have put something there since it was looked at.
+                // Another process may have written there since the check.
                 if !matches!(there(&place, digest, size)?, There::Same) {
                     return Err(conflict("this", &place).into());
                 }
@@ -292,7 +288,7 @@ fn merge(
     Ok(())
 }
 
-/// Puts annotations where there are none.
+/// Adds annotations where none exist.
 fn annotations(
     places: Places<'_>,
     root: &Path,
@@ -328,7 +324,7 @@ fn annotations(
     Ok(())
 }
 
-/// Makes the files of all attempts. A record whose files cannot be made is a problem of that record.
+/// Writes the files of all attempts. A failure is a problem of that record only.
 fn view(ledger: &Ledger, jobs: &Path, manifest: &Manifest, imported: &mut Imported) {
     let jobs: PathBuf = jobs.join(manifest.experiment_id.as_str());
     let (directory, contents) = (ledger.experiment(&manifest.experiment_id), ledger.contents());

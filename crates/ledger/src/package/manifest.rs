@@ -1,7 +1,7 @@
-//! What a package holds: `package.json`, its first member, and the names of all others.
+//! The list of a package's contents: `package.json`, its first member, and the names of all other members.
 //!
-//! A manifest is never believed. `tally` makes it from the records, chains and files themselves, when a package is
-//! written and again when one is read.
+//! A manifest is never trusted. `tally` derives it from the records, chains and files, when a package is written and
+//! again when one is read.
 
 use std::collections::BTreeMap;
 
@@ -18,28 +18,22 @@ pub const MANIFEST_FILE: &str = "package.json";
 /// The last member of a signed package.
 pub const SIGNATURE_FILE: &str = "signature.json";
 
-/// What a package holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
-    /// Version of this format.
     pub schema_version: u32,
     pub experiment_id: Name,
-    /// The version of the program that wrote the package.
     pub tool_version: String,
     /// Root of the Merkle tree over trials and files of runs.
     pub root: Digest,
     /// Digests of the plans under which trials ran.
     pub plans: Vec<Digest>,
-    /// The chains of the runs.
     pub chains: Vec<ChainHead>,
-    /// How many of everything.
     pub counts: Counts,
     /// The attempts, sorted by the names of their files.
     pub attempts: Vec<Attempt>,
-    /// Attempts that are part of the root and not of the package, sorted likewise.
+    /// Attempts that are part of the root but not of the package, sorted likewise.
     pub withheld: Vec<Withheld>,
-    /// Files of the runs, sorted by name.
     pub run: Vec<File>,
     /// Contents, sorted.
     pub contents: Vec<Content>,
@@ -47,19 +41,16 @@ pub struct Manifest {
     pub annotations: Vec<File>,
 }
 
-/// How many of everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Counts {
     pub attempts: u64,
-    /// The same by outcome; outcomes that did not occur are not listed.
+    /// By outcome; outcomes that did not occur are absent.
     pub outcomes: BTreeMap<Outcome, u64>,
-    /// Attempts that are kept back.
     pub withheld: u64,
-    /// Attempts in the package that no chain names.
+    /// Attempts in the package that no chain lists.
     pub unchained: u64,
     pub contents: u64,
-    /// Bytes of these contents.
     pub content_bytes: u64,
 }
 
@@ -69,17 +60,15 @@ pub struct Counts {
 pub struct Attempt {
     pub trial_id: Name,
     pub attempt: u32,
-    /// What became of it.
     pub outcome: Outcome,
     /// Digest of the record's file.
     pub record: Digest,
-    /// Length of the record's file.
     pub size: u64,
-    /// Its leaf of the Merkle tree, which binds the record and its contents.
+    /// Its leaf of the Merkle tree, which covers the record and its contents.
     pub leaf: Digest,
 }
 
-/// An attempt that is kept back.
+/// An attempt that the package withholds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Withheld {
@@ -94,57 +83,52 @@ pub struct Withheld {
 #[serde(deny_unknown_fields)]
 pub struct ChainHead {
     pub session: Name,
-    /// How many links it has.
     pub links: u64,
-    /// Its last link; absent when it has none.
+    /// The last link; absent for an empty chain.
     pub head: Option<Digest>,
 }
 
-/// A file that is named by its path.
+/// A file identified by its path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct File {
-    /// Its name, without the directory that all of its kind share.
+    /// Its name, without the directory that all files of its kind share.
     pub name: String,
-    /// Digest of its content.
     pub digest: Digest,
-    /// Its length.
     pub size: u64,
 }
 
-/// A file that is named by its content.
+/// A file identified by its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Content {
     pub digest: Digest,
-    /// Its length.
     pub size: u64,
 }
 
 impl Attempt {
-    /// The name that the attempt's files have.
+    /// The base name of the attempt's files.
     pub fn stem(&self) -> String {
         stem(&self.trial_id, self.attempt)
     }
 }
 
 impl Withheld {
-    /// The name that the attempt's files have.
+    /// The base name of the attempt's files.
     pub fn stem(&self) -> String {
         stem(&self.trial_id, self.attempt)
     }
 }
 
 impl Manifest {
-    /// The manifest as it is written: indented JSON with a line break at the end.
+    /// The text of `package.json`: indented JSON with a final line break.
     pub fn to_json(&self) -> serde_json::Result<String> {
         let mut text = serde_json::to_string_pretty(self)?;
         text.push('\n');
         Ok(text)
     }
 
-    /// The leaves of the Merkle tree: those of attempts in the order of their files' names, then those of the files of
-    /// the runs in the order of theirs.
+    /// The leaves of the Merkle tree: attempts sorted by file name, then files of the runs sorted by name.
     pub(super) fn leaves(&self) -> BTreeMap<(u8, String), Digest> {
         let attempts = self.attempts.iter().map(|attempt| ((0, attempt.stem()), attempt.leaf));
         let withheld = self.withheld.iter().map(|withheld| ((0, withheld.stem()), withheld.leaf));
@@ -152,8 +136,8 @@ impl Manifest {
         attempts.chain(withheld).chain(run).collect()
     }
 
-    /// What shows that an attempt is part of the root: its leaf, and the proof for [`merkle::check`]. Nothing when
-    /// there is no such attempt.
+    /// Evidence that an attempt is part of the root: its leaf, and the proof for [`merkle::check`]. `None` when there
+    /// is no such attempt.
     pub fn proof(&self, trial: &Name, attempt: u32) -> Option<(Digest, Proof)> {
         let leaves = self.leaves();
         let wanted = (0, stem(trial, attempt));
@@ -163,7 +147,7 @@ impl Manifest {
     }
 }
 
-/// What a file of a run is, by its name below `_run`.
+/// The kind of a run's file, from its name below `_run`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum RunFile {
     /// `plans/<64 digits>.json`
@@ -175,7 +159,7 @@ pub(super) enum RunFile {
 }
 
 impl RunFile {
-    /// Nothing for files that are no part of a package.
+    /// `None` for files that are not part of a package.
     pub(super) fn of(name: &str) -> Option<Self> {
         let between = |prefix: &str, suffix: &str| name.strip_prefix(prefix)?.strip_suffix(suffix);
         if let Some(hex) = between("plans/", ".json") {
@@ -189,21 +173,18 @@ impl RunFile {
 }
 
 fn run_leaf(file: &File) -> Digest {
-    // Names of files of runs need no escapes.
+    // Names of run files need no escapes.
     merkle::leaf(format!("{{\"run\":\"{}\",\"file\":\"{}\"}}", file.name, file.digest).as_bytes())
 }
 
-/// The name of a record's member.
 pub(super) fn record_member(stem: &str) -> String {
     format!("records/{stem}.json")
 }
 
-/// The name of a member that is a file of the runs.
 pub(super) fn run_member(name: &str) -> String {
     format!("run/{name}")
 }
 
-/// The name of a content's member.
 pub(super) fn content_member(digest: Digest) -> String {
     format!("contents/{}", digest.hex())
 }

@@ -1,8 +1,8 @@
-//! One digest for everything in a package, made so that each part can be proved without showing the others: the
-//! Merkle tree of RFC 6962.
+//! One digest for a whole package, from which each part can be proved without revealing the others: the Merkle tree
+//! of RFC 6962.
 //!
-//! A leaf is `SHA-256(0x00 ‖ bytes)`, a node `SHA-256(0x01 ‖ left ‖ right)`. The left subtree has the largest power of
-//! two of leaves that leaves some for the right one.
+//! A leaf is `SHA-256(0x00 ‖ bytes)`, a node `SHA-256(0x01 ‖ left ‖ right)`. The left subtree has the largest power
+//! of two of leaves that is less than their number.
 
 use aec_base::digest::Digest;
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,6 @@ fn left_share(count: usize) -> usize {
     1 << (count - 1).ilog2()
 }
 
-/// The root over leaves.
 pub fn root(leaves: &[Digest]) -> Digest {
     match leaves {
         [] => Digest::of(b""),
@@ -38,15 +37,14 @@ pub fn root(leaves: &[Digest]) -> Digest {
     }
 }
 
-/// What shows that a leaf is part of a root.
+/// Evidence that a leaf is part of a root.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Proof {
-    /// Which leaf it is, from 0.
+    /// The position of the leaf, from 0.
     pub index: u64,
-    /// How many leaves there are.
     pub leaves: u64,
-    /// The subtrees beside the way from the leaf to the root.
+    /// The siblings on the path from the leaf to the root.
     pub path: Vec<Digest>,
 }
 
@@ -73,7 +71,7 @@ pub fn proof(leaves: &[Digest], index: usize) -> Option<Proof> {
     Some(Proof { index: index as u64, leaves: leaves.len() as u64, path })
 }
 
-/// Whether a proof shows that a leaf is part of a root.
+/// Whether a proof is valid for a leaf and a root.
 pub fn check(leaf: Digest, proof: &Proof, root: Digest) -> bool {
     let Some(mut last) = proof.leaves.checked_sub(1).filter(|last| proof.index <= *last) else {
         return false;
@@ -110,7 +108,7 @@ mod tests {
 
     #[test]
     fn known_roots() {
-        // The inputs of the test vectors of Certificate Transparency; the roots were computed by other programs.
+        // The inputs of Certificate Transparency's test vectors; the roots were computed by other programs.
         let inputs: [&[u8]; 8] = [
             b"",
             b"\x00",

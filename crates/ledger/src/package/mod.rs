@@ -1,8 +1,8 @@
-//! Run packages: all records of an experiment, with their contents and chains, as one file that is the same bytes on
-//! every machine and is believed only as far as it can be checked. The document is `docs/packages.md`.
+//! Run packages: all records of an experiment, with their contents and chains, as one file that has the same bytes on
+//! every machine and is trusted only as far as it can be checked. See `docs/packages.md`.
 //!
-//! `manifest` says what a package holds, and `tally` makes it anew from the members whenever one is read; `export` writes,
-//! `unpack` reads and believes nothing, `import` is what makes records appear.
+//! `manifest` lists what a package holds, and `tally` derives it from the members whenever one is read; `export`
+//! writes, `unpack` reads and trusts nothing, `import` adds records to a ledger.
 
 pub mod export;
 pub mod import;
@@ -21,21 +21,19 @@ use aec_base::problem::Problem;
 
 use crate::FAMILY;
 
-/// The version of the format. A package of a later version is refused, not guessed at.
+/// Packages of later versions are refused.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// A record of ours is far smaller.
+/// Bytes; our records are far smaller.
 pub(crate) const RECORD_LIMIT: u64 = 64 * 1024 * 1024;
 
-/// At most this many problems of one kind are listed.
 const MOST_PROBLEMS: usize = 20;
 
-/// An error of the ledger's family.
 fn finding(number: u32, what: impl Into<String>) -> Problem {
     Problem::error(what).id(FAMILY.number(number))
 }
 
-/// Why there is no package, or nothing came of one.
+/// Why an export or import failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PackageError {
     #[error("the package cannot be made or used")]
@@ -50,7 +48,7 @@ impl From<Problem> for PackageError {
     }
 }
 
-/// The problems as an error, if there are any. Of very many, the first are told.
+/// Returns the problems as an error, if there are any, limited to the first ones.
 fn refuse(mut problems: Vec<Problem>) -> Result<(), PackageError> {
     if problems.is_empty() {
         return Ok(());

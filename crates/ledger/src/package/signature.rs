@@ -1,4 +1,4 @@
-//! Who made a package: an Ed25519 signature over the digest of its manifest, which holds the root of everything.
+//! Proves who made a package: an Ed25519 signature over the digest of its manifest, which holds the root.
 
 use std::fmt;
 use std::io::{Read as _, Write as _};
@@ -16,17 +16,16 @@ use serde::{Deserialize, Serialize};
 
 use super::finding;
 
-/// What is signed begins with this, so that a signature of ours means nothing elsewhere.
+/// Prefix of the signed bytes, so that our signatures are not valid for any other purpose.
 const DOMAIN: &[u8] = b"aec-bench run package 1\0";
 
 const PRIVATE: &str = "aec-bench-ed25519-private:";
 const PUBLIC: &str = "aec-bench-ed25519:";
 const KEY_FILE_LIMIT: u64 = 4096;
 
-/// The key that signs. It is never printed.
+/// The signing key, which is never printed.
 pub struct PrivateKey(SigningKey);
 
-/// The key that anybody may know.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct PublicKey(VerifyingKey);
 
@@ -37,7 +36,6 @@ pub(super) struct Signature {
     pub(super) schema_version: u32,
     /// `ed25519`.
     algorithm: String,
-    /// The public key.
     key: String,
     /// Digest of `package.json`.
     manifest: Digest,
@@ -60,7 +58,7 @@ impl PrivateKey {
         let (_, metadata) = open_regular(path, KEY_FILE_LIMIT, Links::Follow).map_err(unreadable)?;
         if metadata.permissions().mode() & 0o077 != 0 {
             return Err(wrong("others may read the key".into())
-                .why("whoever reads it can sign as you")
+                .why("anyone who reads it can sign as you")
                 .fix("make it yours alone: chmod 600"));
         }
         let text = Secret::new(read_text(path, KEY_FILE_LIMIT, Links::Follow).map_err(unreadable)?);
@@ -71,7 +69,6 @@ impl PrivateKey {
         })
     }
 
-    /// The public half.
     pub fn public(&self) -> PublicKey {
         PublicKey(self.0.verifying_key())
     }
@@ -94,14 +91,14 @@ impl fmt::Debug for PrivateKey {
 }
 
 impl Signature {
-    /// The signature as it is written: indented JSON with a line break at the end.
+    /// The text of `signature.json`: indented JSON with a final line break.
     pub(super) fn to_json(&self) -> serde_json::Result<String> {
         let mut text = serde_json::to_string_pretty(self)?;
         text.push('\n');
         Ok(text)
     }
 
-    /// The key that made the signature, if it is one over this manifest.
+    /// The key that made the signature, if it is valid for this manifest.
     pub(super) fn check(&self, manifest: Digest) -> Option<PublicKey> {
         let key = PublicKey::parse(&self.key)?;
         let bytes: [u8; 64] = STANDARD.decode(&self.bytes).ok()?.try_into().ok()?;
@@ -112,13 +109,12 @@ impl Signature {
 }
 
 impl PublicKey {
-    /// Reads the text form.
     pub fn parse(text: &str) -> Option<Self> {
         let bytes = text.trim().strip_prefix(PUBLIC).and_then(decode)?;
         VerifyingKey::from_bytes(&bytes).ok().filter(|key| !key.is_weak()).map(Self)
     }
 
-    /// A key as people give it: its text, or a file that holds it.
+    /// Reads a key from the user: its text, or a file that holds it.
     pub fn given(text: &str, file: &Path) -> Result<Self, Problem> {
         const FIX: &str = "give the text that `aec-bench runs keygen` printed, or its .pub file";
         if text.starts_with(PUBLIC) {
@@ -147,15 +143,15 @@ fn decode(text: &str) -> Option<[u8; 32]> {
     STANDARD.decode(text).ok()?.try_into().ok()
 }
 
-/// Makes a key: the private half in `path`, for its owner alone, the public half beside it in `path.pub`. Files that
-/// exist stay as they are.
+/// Generates a key: the private half in `path`, readable by its owner only, the public half in `path.pub`. Existing
+/// files are not replaced.
 pub fn generate(path: &Path) -> Result<(PublicKey, PathBuf), Problem> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".pub");
     let beside = PathBuf::from(beside);
     for place in [path, &beside] {
         if place.symlink_metadata().is_ok() {
-            return Err(finding(101, "there is something already")
+            return Err(finding(101, "there is already a file")
                 .why("a key that is overwritten is lost")
                 .fix("choose another name")
                 .in_file(place));
@@ -215,7 +211,7 @@ mod tests {
             let cut = Signature { bytes: text.into(), ..signature.clone() };
             assert_eq!(cut.check(manifest), None, "{text}");
         }
-        // A key of small order, under which anything is signed.
+        // A key of small order, for which many forged signatures are valid.
         assert_eq!(PublicKey::parse(&format!("{PUBLIC}{}", STANDARD.encode([0; 32]))), None);
         assert_eq!(format!("{key:?}"), "[redacted]");
     }

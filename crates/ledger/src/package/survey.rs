@@ -1,4 +1,4 @@
-//! What of an experiment goes into a package: everything is looked at once before anything is written.
+//! Checks everything of an experiment that goes into a package, before anything is written.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io::{self, Read as _};
@@ -22,12 +22,12 @@ use super::{PackageError, RECORD_LIMIT, finding, refuse};
 use crate::chain::{CHAIN_LIMIT, files_named};
 use crate::layout::{ExperimentDirectory, parse_record_name};
 
-/// Records that are in memory at once.
+/// Number of records in memory at a time.
 const AT_ONCE: usize = 64;
 
 const REPAIR: &str = "see `aec-bench ledger verify`, and restore what is missing";
 
-/// Looks at everything; the manifest of what will be written.
+/// Checks everything and returns the manifest of the package.
 pub(super) fn survey(source: &Source<'_>) -> Result<Manifest, PackageError> {
     let directory = source.ledger.experiment(source.experiment);
     if !directory.path().is_dir() {
@@ -37,7 +37,7 @@ pub(super) fn survey(source: &Source<'_>) -> Result<Manifest, PackageError> {
             .into());
     }
     let mut tally = Tally::new(source.experiment);
-    // Chains first: a run that goes on meanwhile adds records before their links.
+    // Chains first: a running session adds records before their links.
     run_files(&directory, &mut tally)?;
     let found = records(source, &directory)?;
     let mut noted = noted(&directory)?;
@@ -71,7 +71,6 @@ fn unreadable(path: &Path, error: &ReadError) -> PackageError {
     finding(96, what).fix(REPAIR).in_file(path).into()
 }
 
-/// Plans, chains and sessions.
 fn run_files(directory: &ExperimentDirectory, tally: &mut Tally) -> Result<(), PackageError> {
     let run = directory.run();
     for below in ["", "plans/"] {
@@ -95,7 +94,7 @@ fn run_files(directory: &ExperimentDirectory, tally: &mut Tally) -> Result<(), P
     Ok(())
 }
 
-/// Every record, sorted by the names of their files.
+/// Every record, sorted by file name.
 fn records(source: &Source<'_>, directory: &ExperimentDirectory) -> Result<Vec<Facts>, PackageError> {
     let mut stems: Vec<String> = files_named(directory.path(), "", ".json")?
         .iter()
@@ -126,7 +125,7 @@ fn record(source: &Source<'_>, directory: &ExperimentDirectory, stem: &str) -> R
     Facts::of(&record, Digest::of(&bytes), bytes.len() as u64).map_err(wrong)
 }
 
-/// A regular file as it is.
+/// The bytes of a regular file.
 pub(super) fn read_bytes(path: &Path, limit: u64) -> Result<Vec<u8>, ReadError> {
     let (file, _) = open_regular(path, limit, Links::Refuse)?;
     let mut bytes = Vec::new();
@@ -134,7 +133,7 @@ pub(super) fn read_bytes(path: &Path, limit: u64) -> Result<Vec<u8>, ReadError> 
     Ok(bytes)
 }
 
-/// Attempts that were kept back from this ledger too, by the names of their files.
+/// Attempts withheld by packages imported into this ledger, by the names of their files.
 fn noted(directory: &ExperimentDirectory) -> Result<BTreeMap<String, Withheld>, PackageError> {
     let mut noted = BTreeMap::new();
     for path in files_named(&directory.run(), "import-", ".json")? {
@@ -147,12 +146,12 @@ fn noted(directory: &ExperimentDirectory) -> Result<BTreeMap<String, Withheld>, 
     Ok(noted)
 }
 
-/// Attempts whose records were kept back from this ledger: chains know them, and their files are elsewhere.
+/// Attempts whose records an imported package withheld: chains list them, but their files are not in this ledger.
 pub fn kept_elsewhere(directory: &ExperimentDirectory) -> Result<HashSet<(Name, u32)>, PackageError> {
     Ok(noted(directory)?.into_values().map(|withheld| (withheld.trial_id, withheld.attempt)).collect())
 }
 
-/// The trials to keep back, from ids or beginnings of ids.
+/// The trials to withhold, from ids or beginnings of ids.
 fn kept_back(source: &Source<'_>, found: &[Facts]) -> Result<BTreeSet<String>, PackageError> {
     let trials: BTreeSet<&str> = found.iter().map(|facts| facts.attempt.trial_id.as_str()).collect();
     let (mut kept_back, mut problems) = (BTreeSet::new(), Vec::new());
@@ -197,7 +196,7 @@ fn annotations(source: &Source<'_>, manifest: &Manifest) -> Result<Vec<File>, Pa
     Ok(found)
 }
 
-/// Whether every content is here; whether it is still the same is seen when it is packed.
+/// Checks that every content exists; packing checks that it is unchanged.
 fn contents(source: &Source<'_>, manifest: &Manifest) -> Result<(), PackageError> {
     let store = source.ledger.contents();
     let mut problems = Vec::new();
@@ -216,7 +215,7 @@ fn contents(source: &Source<'_>, manifest: &Manifest) -> Result<(), PackageError
     refuse(problems)
 }
 
-/// Whether every name fits into an archive, and none could be taken for another.
+/// Checks that every name fits into an archive, and that none can be confused with another.
 fn names(manifest: &Manifest) -> Result<(), PackageError> {
     let records = manifest.attempts.iter().map(|attempt| record_member(&attempt.stem()));
     let withheld = manifest.withheld.iter().map(|withheld| record_member(&withheld.stem()));

@@ -1,5 +1,4 @@
-//! Making a manifest from what is there: records, chains and files, when a package is written and again when one is
-//! read.
+//! Derives a manifest from records, chains and files, when a package is written and again when one is read.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,7 +14,7 @@ use crate::chain::Chain;
 use crate::layout::stem;
 use crate::record::{self, TrialRecord};
 
-/// Reads a record and checks that it is the one its place says.
+/// Reads a record and checks that it belongs in its place.
 pub(super) fn read_record(bytes: &[u8], experiment: &Name, file_stem: &str) -> Result<TrialRecord, String> {
     let record: TrialRecord =
         serde_json::from_slice(bytes).map_err(|error| format!("it is not a record: {error}"))?;
@@ -35,7 +34,7 @@ pub(super) fn read_record(bytes: &[u8], experiment: &Name, file_stem: &str) -> R
     Ok(record)
 }
 
-/// What is known of one record.
+/// What the manifest needs of one record.
 #[derive(Clone, Debug)]
 pub(super) struct Facts {
     pub(super) attempt: Attempt,
@@ -73,7 +72,7 @@ impl Facts {
     }
 }
 
-/// What makes a manifest: everything that was seen.
+/// Collects everything that makes a manifest.
 pub(super) struct Tally {
     experiment: Name,
     attempts: BTreeMap<String, Attempt>,
@@ -82,7 +81,7 @@ pub(super) struct Tally {
     run: BTreeMap<String, File>,
     chains: Vec<ChainHead>,
     plans: Vec<Digest>,
-    /// The record that chains say an attempt has.
+    /// The record of each attempt according to the chains.
     links: BTreeMap<String, Digest>,
     problems: Vec<Problem>,
 }
@@ -102,7 +101,7 @@ impl Tally {
         }
     }
 
-    /// A record in the package.
+    /// Adds a record of the package.
     pub(super) fn record(&mut self, facts: Facts) {
         let stem = facts.attempt.stem();
         for (digest, size) in facts.contents {
@@ -114,7 +113,7 @@ impl Tally {
         self.attempts.insert(stem, facts.attempt);
     }
 
-    /// A record that is kept back.
+    /// Adds a withheld record.
     pub(super) fn withhold(&mut self, withheld: Withheld) {
         self.withheld.insert(withheld.stem(), withheld);
     }
@@ -126,7 +125,7 @@ impl Tally {
         self.run.insert(file.name.clone(), file);
     }
 
-    /// The chain of a session. `place` is where its problems are said to be.
+    /// Adds the chain of a session. `place` is the place of its problems.
     pub(super) fn chain(&mut self, session: &Name, place: &Path, text: &str) {
         let chain = Chain::parse(place, text);
         self.chains.push(ChainHead {
@@ -145,14 +144,14 @@ impl Tally {
         }
     }
 
-    /// Attempts that chains name and nobody has seen.
+    /// Attempts that chains list but that were neither added nor withheld.
     pub(super) fn missing(&self) -> Vec<String> {
         let known = |stem: &String| self.attempts.contains_key(stem) || self.withheld.contains_key(stem);
         self.links.keys().filter(|stem| !known(stem)).cloned().collect()
     }
 
-    /// The manifest of everything seen, without annotations, or what contradicts itself: where that is, and
-    /// what to do then.
+    /// The manifest of everything added, without annotations, or the contradictions found. `place` and `fix` are the
+    /// place of those problems and what to do.
     pub(super) fn finish(
         mut self,
         tool_version: &str,

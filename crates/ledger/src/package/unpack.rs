@@ -1,5 +1,5 @@
-//! Reading a package that may be anything. The manifest says which member comes next; every other one is refused, and
-//! in the end the manifest is made anew from the members and must be the same.
+//! Reads a package that may be malicious. The manifest determines the next member; any other is refused, and at the
+//! end the manifest is derived again from the members and must be the same.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fs::{File, OpenOptions};
@@ -23,27 +23,26 @@ use super::tally::{Facts, Tally, read_record};
 use super::{PackageError, RECORD_LIMIT, SCHEMA_VERSION, finding};
 use crate::chain::CHAIN_LIMIT;
 
-/// A manifest of a million attempts with a million contents is this long.
+/// The length of a manifest of a million attempts with a million contents, in bytes.
 const MANIFEST_LIMIT: u64 = 512 * 1024 * 1024;
 const SIGNATURE_LIMIT: u64 = 4096;
 const FIX: &str = "get the package again from where it came from; nothing of it was used";
 
-/// A package that was read to its end and found to be what it says.
+/// A package that was read completely and matches its manifest.
 #[derive(Debug)]
 pub(super) struct Unpacked {
     pub(super) manifest: Manifest,
-    /// Who signed it.
     pub(super) key: Option<PublicKey>,
     /// Digest of the package's file.
     pub(super) package: Digest,
 }
 
-/// Where unpacked files lie.
+/// The directories of unpacked files.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Places<'a>(pub(super) &'a Path);
 
 impl Places<'_> {
-    /// The experiment's directory as it will be.
+    /// The future directory of the experiment.
     pub(super) fn experiment(self) -> PathBuf {
         self.0.join("experiment")
     }
@@ -66,7 +65,7 @@ impl Places<'_> {
     }
 }
 
-/// Reads a package of at most `max_size` bytes unpacked. Files go to `places`, or nowhere.
+/// Reads a package of at most `max_size` bytes unpacked. Without `places`, it only verifies.
 pub(super) fn unpack(
     package: &Path,
     max_size: u64,
@@ -105,7 +104,7 @@ impl<E: Into<PackageError>> From<E> for Stop {
     }
 }
 
-/// A member that must come, and what it must be.
+/// The next member, and what it must be.
 struct Expected {
     kind: Kind,
     digest: Digest,
@@ -139,13 +138,13 @@ impl Expected {
     }
 }
 
-/// The part of a manifest that all versions of the format have.
+/// The part of a manifest that exists in all versions of the format.
 #[derive(serde::Deserialize)]
 struct Version {
     schema_version: u32,
 }
 
-/// What the manifest has told, and what the members have.
+/// The manifest, and what was derived from the members so far.
 struct Open {
     manifest: Manifest,
     digest: Digest,
@@ -156,7 +155,7 @@ struct Open {
 struct Unpacker<'a> {
     package: &'a Path,
     places: Option<Places<'a>>,
-    /// Nothing before the first member.
+    /// `None` before the first member.
     open: Option<Open>,
     signature: Option<Signature>,
 }
@@ -198,7 +197,7 @@ impl Unpacker<'_> {
                 self.signature = Some(self.signature(member, content)?);
             }
             None => {
-                let what = format!("`{shown}` is no part of what the package says it holds");
+                let what = format!("`{shown}` is not listed in the package's manifest");
                 return Err(self.wrong(85, what).into());
             }
         }
@@ -206,7 +205,7 @@ impl Unpacker<'_> {
         Ok(())
     }
 
-    /// The first member, which says what the others must be.
+    /// Reads the first member, which determines the others.
     fn manifest(&self, member: &Member, content: &mut Content<'_>) -> Result<Open, Stop> {
         let wrong = |what: String| Stop::from(self.wrong(84, what));
         if member.name != MANIFEST_FILE {
@@ -228,7 +227,7 @@ impl Unpacker<'_> {
         }
         let manifest: Manifest = serde_json::from_slice(&bytes)
             .map_err(|error| wrong(format!("its {MANIFEST_FILE} cannot be read: {error}")))?;
-        // One manifest has one spelling, so that its digest stands for what it says.
+        // A manifest must have exactly one representation, so that its digest identifies its content.
         if manifest.to_json().ok().map(String::into_bytes).as_ref() != Some(&bytes) {
             return Err(wrong(format!("its {MANIFEST_FILE} is not written as this program writes it")));
         }
@@ -271,7 +270,7 @@ impl Unpacker<'_> {
                 Kind::Record { .. } | Kind::Content => true,
             };
             if !known {
-                let what = format!("`{}` is no part of a package", printable(&next.member()));
+                let what = format!("`{}` is not part of a package", printable(&next.member()));
                 return Err(self.wrong(83, what));
             }
             self.name(&mut names, &next.member())?;
@@ -371,7 +370,7 @@ impl Unpacker<'_> {
         Ok(signature)
     }
 
-    /// What all members together must be.
+    /// Checks all members together.
     fn finish(mut self) -> Result<(Manifest, Option<PublicKey>), PackageError> {
         let Some(Open { manifest, digest, mut expected, tally }) = self.open.take() else {
             return Err(self.wrong(84, "the package is empty").into());
@@ -391,14 +390,14 @@ impl Unpacker<'_> {
             None => None,
             Some(signature) => Some(signature.check(digest).ok_or_else(|| {
                 self.wrong(90, "the signature of the package is not valid")
-                    .why("the package was changed after it was signed, or by somebody without the key")
+                    .why("the package was changed after it was signed, or by someone without the key")
             })?),
         };
         Ok((manifest, key))
     }
 }
 
-/// The first thing that a manifest says and its members do not.
+/// The first statement of a manifest that its members contradict.
 fn difference(said: &Manifest, made: &Manifest) -> Option<&'static str> {
     let checks = [
         (said.attempts == made.attempts, "the list of attempts is another one"),

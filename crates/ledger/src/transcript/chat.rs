@@ -1,5 +1,5 @@
-//! The conversation as chat messages: in memory, and as chat interfaces write it, with nested tool calls and arguments
-//! as text.
+//! The conversation as chat messages: in memory, and in the form of chat interfaces, with nested tool calls and
+//! arguments as text.
 
 use aec_model::message::{Reply, Tool, ToolCall};
 use serde::Serialize;
@@ -10,34 +10,30 @@ use super::{Event, EventRole, calls_of_harness};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Message {
-    /// Who speaks.
     pub role: Role,
-    /// What is said. A picture is in it as `[image 1]`, `[image 2]` and so on.
+    /// A picture appears in it as `[image 1]`, `[image 2]` and so on.
     pub text: String,
-    /// What the model thought, as far as the provider shows it.
+    /// The model's thoughts, as far as the provider reveals them.
     pub reasoning: Option<String>,
-    /// The tools that the model calls.
     pub tool_calls: Vec<ToolCall>,
-    /// Of a tool's result: the call that it answers.
+    /// For a tool's result: the call that it answers.
     pub tool_call_id: Option<String>,
-    /// Of a tool's result: whether it says of itself, beside its text, that the tool failed.
+    /// For a tool's result: whether the result is marked as a failure beside its text.
     pub is_error: bool,
-    /// How many pictures there were.
     pub images: usize,
 }
 
 impl Message {
-    /// A message of one text.
+    /// A message with one text.
     pub fn text(role: Role, text: impl Into<String>) -> Self {
         Self { role, text: text.into(), ..Self::default() }
     }
 
-    /// What a tool returned.
+    /// A tool's result.
     pub fn tool(call_id: impl Into<String>, text: impl Into<String>) -> Self {
         Self { tool_call_id: Some(call_id.into()), ..Self::text(Role::Tool, text) }
     }
 
-    /// Whether there is nothing in it.
     pub fn is_empty(&self) -> bool {
         self.text.trim().is_empty()
             && self.tool_calls.is_empty()
@@ -56,22 +52,19 @@ impl From<&Reply> for Message {
     }
 }
 
-/// Who speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Role {
-    /// Standing instructions.
+    /// The system prompt.
     System,
-    /// The prompt, or what the environment says.
+    /// The prompt, or a message from the environment.
     #[default]
     User,
-    /// The model.
     Assistant,
-    /// What a tool returned.
+    /// A tool's result.
     Tool,
 }
 
 impl Role {
-    /// The name as it is written.
     pub fn name(self) -> &'static str {
         match self {
             Self::System => "system",
@@ -82,12 +75,12 @@ impl Role {
     }
 }
 
-/// The conversation of a trajectory. The calls of one step are one message of the model, whether they were carried out
-/// one after the other or together. What the harness did by itself is not part of it.
+/// The conversation of a trajectory. The calls of one step form one message of the model, whether they ran in sequence
+/// or in parallel. Calls that the harness made itself are left out.
 pub fn messages(events: &[Event]) -> Vec<Message> {
     let not_said = calls_of_harness(events);
     let mut messages: Vec<Message> = Vec::new();
-    // The latest turn of the model, and the place of its message.
+    // The latest turn of the model, and the index of its message.
     let mut turn: Option<(u32, usize)> = None;
     for event in events {
         let said = || event.content.clone().unwrap_or_default();
@@ -134,17 +127,16 @@ fn called(event: &Event) -> ToolCall {
     ToolCall { id: text(&event.tool_call_id), name: text(&event.tool_name), arguments }
 }
 
-/// Whether thoughts are written.
+/// Whether to include thoughts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Thoughts {
     /// As `reasoning_content`.
     Kept,
-    /// Not at all.
     #[default]
     LeftOut,
 }
 
-/// A message as it is written. The order of its fields is the order of its keys.
+/// The serialised form of a message. Fields are in the order of the keys.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ChatMessage<'a> {
     role: &'static str,
@@ -170,7 +162,7 @@ struct ChatFunction<'a> {
     arguments: &'a str,
 }
 
-/// A tool as it is offered.
+/// The serialised form of an offered tool.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ChatTool<'a> {
     r#type: &'static str,
@@ -193,14 +185,14 @@ impl<'a> ChatMessage<'a> {
         }
     }
 
-    /// Messages as they are written.
+    /// The serialised form of messages.
     pub fn all(messages: &'a [Message], thoughts: Thoughts) -> Vec<Self> {
         messages.iter().map(|message| Self::of(message, thoughts)).collect()
     }
 }
 
 impl<'a> ChatTool<'a> {
-    /// Tools as they are offered.
+    /// The serialised form of tools.
     pub fn all(tools: &'a [Tool]) -> Vec<Self> {
         tools.iter().map(|function| Self { r#type: "function", function }).collect()
     }

@@ -1,4 +1,4 @@
-//! `conversation.jsonl`: who said what, free of any provider's spelling, derived from the trajectory.
+//! `conversation.jsonl`: the conversation in a form independent of providers, derived from the trajectory.
 
 use std::borrow::Cow;
 
@@ -8,14 +8,13 @@ use serde_json::Value;
 
 use super::{Event, EventRole};
 
-/// The file of messages.
 pub const CONVERSATION_FILE: &str = "conversation.jsonl";
 
-/// One message, one tool call or one result, as it is written.
+/// The serialised form of a message, a tool call or a result.
 #[derive(Serialize)]
 struct Entry<'a> {
     role: &'static str,
-    /// What was said; the arguments of a tool call as JSON.
+    /// The text; for a tool call its arguments as JSON.
     content: Cow<'a, str>,
     event: &'static str,
     tool_name: Option<&'a str>,
@@ -30,13 +29,13 @@ struct EntryUsage {
     output_tokens: u64,
 }
 
-/// The entry of an event; events that are not part of the conversation have none.
+/// The entry of an event; `None` for events that are not part of the conversation.
 fn entry(event: &Event) -> Option<Entry<'_>> {
     let content = event.content.as_deref().unwrap_or_default();
     let (role, kind, content) = match event.role {
         EventRole::System => ("system", "message", content.into()),
         EventRole::User => ("user", "message", content.into()),
-        // A turn that only calls tools says nothing.
+        // A turn that only calls tools has no text.
         EventRole::Assistant if content.is_empty() && event.usage.is_none() => return None,
         EventRole::Assistant => ("assistant", "message", content.into()),
         EventRole::ToolCall => {
@@ -59,7 +58,7 @@ fn entry(event: &Event) -> Option<Entry<'_>> {
     })
 }
 
-/// What the model was told of a tool's result.
+/// The text of a tool's result that the model received.
 pub(super) fn returned(event: &Event) -> Cow<'_, str> {
     if let Some(told) = &event.content {
         return told.into();

@@ -1,4 +1,4 @@
-//! What the model calls of an attempt took, from its events alone: after a crash nothing else is left to say so.
+//! The cost of an attempt's model calls, derived from its events alone: after a crash there is no other source.
 
 use aec_model::event::{CallEvent, Charged};
 use aec_model::message::Usage;
@@ -6,7 +6,6 @@ use aec_model::message::Usage;
 use super::Event;
 use crate::record::Cost;
 
-/// What the calls of a trajectory took.
 #[expect(clippy::cast_precision_loss, reason = "dollars of one trial fit")]
 pub fn cost(events: &[Event]) -> Cost {
     let mut open: Vec<(u32, Option<Charged>)> = Vec::new();
@@ -45,12 +44,12 @@ pub fn cost(events: &[Event]) -> Cost {
                 *attempt
             }
         };
-        // Calls may overlap, and events do not say which call they belong to; attempts of one number are alike.
+        // Calls may overlap, and events do not name their call; any open call with this attempt number will do.
         if let Some(at) = open.iter().position(|(attempt, _)| *attempt == ended) {
             open.remove(at);
         }
     }
-    // Nobody knows what calls under way took: for budgets it is as much as it can be.
+    // The cost of calls in flight is unknown: budgets assume the upper bound.
     for at_most in open.iter().filter_map(|(_, at_most)| *at_most) {
         let cost = at_most.cost.map_or(0, |cost| cost.0);
         spent += cost;

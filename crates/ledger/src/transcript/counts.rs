@@ -1,29 +1,23 @@
-//! What the turns of an agent add up to.
+//! Totals over the turns of an agent.
 
 use super::SUBMIT_TOOL;
 use super::turns::{CallResult, Turn};
 
-/// The first error is quoted so far.
+/// How many characters of the first error are quoted.
 const QUOTED: usize = 200;
 
-/// What the turns of an agent add up to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Answers of the model.
     pub turns: u64,
-    /// Calls of tools, those that hand in an answer included.
+    /// Including calls that submit an answer.
     pub tool_calls: u64,
-    /// Results that are failures.
     pub tool_errors: u64,
-    /// Calls that hand in an answer.
     pub submit_calls: u64,
-    /// Answers with nothing in them.
     pub empty_responses: u64,
-    /// The last line of what the first failed call said.
+    /// The last line of the first failed call's message.
     pub first_error: Option<String>,
 }
 
-/// Adds up turns.
 pub fn counts(turns: &[Turn]) -> Counts {
     let mut counts = Counts::default();
     for turn in turns {

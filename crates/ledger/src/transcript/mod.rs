@@ -1,11 +1,11 @@
-//! What was said and done in an attempt: the events of `trajectory.jsonl`, and the views of them that everybody uses.
+//! What happened in an attempt: the events of `trajectory.jsonl`, and the views of them that all crates use.
 //!
-//! Whoever wants to know what an agent said, called or spent asks a view here: [`messages`] is the conversation as chat
-//! messages, [`turns`] the calls with their results, [`counts`] what they add up to, [`cost`] what its calls took,
-//! [`conversation`] the file beside the trajectory.
+//! Code that needs to know what an agent said, called or spent uses a view from here: [`messages`] is the conversation
+//! as chat messages, [`turns`] the calls with their results, [`counts`] their totals, [`cost`] the cost of the model
+//! calls, [`conversation`] the file beside the trajectory.
 //!
-//! An event's times come last on its line, so that the digest of a trajectory without its times is the digest of what
-//! comes before them. Readers ignore keys that they do not know.
+//! An event's times come last on its line, so that the digest of a trajectory without times covers a prefix of each
+//! line. Readers ignore unknown keys.
 
 pub mod chat;
 pub mod conversation;
@@ -32,28 +32,26 @@ pub use cost::cost;
 pub use counts::{Counts, counts};
 pub use turns::turns;
 
-/// The file of events.
 pub const TRAJECTORY_FILE: &str = "trajectory.jsonl";
-/// The tool that hands in an answer.
+/// The tool that submits an answer.
 pub const SUBMIT_TOOL: &str = "submit_answer";
 
-/// A summary is this long.
+/// In characters.
 const SUMMARY: usize = 200;
-/// A trajectory is read at most this far.
+/// In bytes; the rest is not read.
 const TRAJECTORY_LIMIT: u64 = 256 * 1024 * 1024;
 
-/// One event. Absent keys are left out.
+/// One event. Absent values are not written.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Event {
     /// 0 before the first answer, then the number of the turn.
     pub step: u32,
-    /// What kind of event.
     pub role: EventRole,
-    /// Text. Of a tool's result it is what the model was told, where that is not output, complaint and exit code in a row.
+    /// The text. For a tool's result: what the model received, if it is not just stdout, stderr and exit code in a row.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<String>,
-    /// What the model thought, as far as the provider shows it.
+    /// The model's thoughts, as far as the provider reveals them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -66,13 +64,11 @@ pub struct Event {
     /// Arguments of a tool call: an object, or the text that should have been one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Value>,
-    /// What a tool printed, as the model saw it.
+    /// A tool's standard output, as the model saw it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stdout: Option<String>,
-    /// What a tool complained of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stderr: Option<String>,
-    /// Exit code of a tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
     /// The beginning of a long output.
@@ -81,22 +77,20 @@ pub struct Event {
     /// Pictures that a tool returned, by their paths in the workspace.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub media: Vec<String>,
-    /// The state of the workspace after this event: digest of its list of files.
+    /// The workspace after this event: digest of its list of files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<Digest>,
     /// The model as the provider names it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// What an answer took.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// A model call as it goes on: each request that is sent, and how it ended.
+    /// Progress of a model call: each request that is sent, and how it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<CallEvent>,
-    /// Anything else.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
-    /// How long a tool took. Written with the times.
+    /// Duration of a tool call. Written with the times.
     #[serde(skip_serializing)]
     pub duration_ms: Option<u64>,
     /// When it happened. Written with the times.
@@ -104,24 +98,20 @@ pub struct Event {
     pub timestamp: Option<Timestamp>,
 }
 
-/// The kind of an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EventRole {
-    /// Standing instructions.
+    /// The system prompt.
     System,
-    /// The prompt, or what the harness says.
+    /// The prompt, or a message from the harness.
     #[default]
     User,
-    /// What the model says.
     Assistant,
-    /// The model calls a tool.
     ToolCall,
-    /// What the tool returned.
     ToolResult,
-    /// A model call as it goes on.
+    /// Progress of a model call.
     ModelCall,
-    /// What the harness notes: a limit that was reached, a fault, how it ended.
+    /// A note by the harness: a limit reached, a fault, the end.
     Note,
 }
 
@@ -130,7 +120,7 @@ impl Event {
         Self { role, content: Some(text.into()), ..Self::default() }
     }
 
-    /// What the model says. Its tool calls are events of their own.
+    /// The model's text. Its tool calls are separate events.
     pub fn reply(reply: &Reply) -> Self {
         Self {
             reasoning: reply.thoughts(),
@@ -140,7 +130,7 @@ impl Event {
         }
     }
 
-    /// The model calls a tool. `object` are the arguments, if they are an object.
+    /// A tool call. `object` holds the arguments, if they are an object.
     pub fn tool_call(call: &ToolCall, object: Option<Map<String, Value>>) -> Self {
         Self {
             role: EventRole::ToolCall,
@@ -152,7 +142,7 @@ impl Event {
         }
     }
 
-    /// What a tool returned.
+    /// A tool's result.
     pub fn tool_result(stdout: String, stderr: String) -> Self {
         let output_summary =
             stdout.char_indices().nth(SUMMARY).map(|(end, _)| format!("{}…", &stdout[..end]));
@@ -165,14 +155,14 @@ impl Event {
         }
     }
 
-    /// The same, of a tool's result, with what the model was told of it, as far as the rest does not say that.
+    /// Adds to a tool's result the text that the model received, unless the other fields already give it.
     #[must_use]
     pub fn told(self, text: String) -> Self {
         let is_clear = conversation::returned(&self) == text;
         Self { content: (!is_clear).then_some(text), ..self }
     }
 
-    /// Scrubs what people and programs said. What gives an event its form is ours.
+    /// Scrubs text from people and programs. The remaining fields are written by this program.
     pub fn scrub(&mut self, redactor: &Redactor) {
         for text in [
             &mut self.content,
@@ -190,13 +180,13 @@ impl Event {
         self.metadata.values_mut().for_each(|value| redactor.scrub_value(value));
     }
 
-    /// The event without its times, as JSON: what the digest of a trajectory is made of.
+    /// The event as JSON without its times: the input of a trajectory's digest.
     pub fn timeless(&self) -> String {
-        // Only a map with keys that are no texts cannot be written, and there is none.
+        // Writing fails only for maps whose keys are not texts; an event has none.
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// The event as a line of the file. `timeless` is what [`Self::timeless`] gave.
+    /// The event as a line of the file. `timeless` is the result of [`Self::timeless`].
     pub fn line(&self, mut timeless: String) -> String {
         timeless.pop();
         if let Some(duration) = self.duration_ms {
@@ -215,7 +205,7 @@ impl Event {
             || self.metadata.get("is_error").and_then(Value::as_bool) == Some(true)
     }
 
-    /// The attempt of a model call that failed: its number, how, and after how many milliseconds.
+    /// A failed attempt at a model call: its number, the failure, and after how many milliseconds.
     pub fn failed_call(&self) -> Option<(u32, &Failure, u64)> {
         match &self.call {
             Some(CallEvent::Failed { attempt, failure, elapsed_ms, .. }) => {
@@ -226,7 +216,7 @@ impl Event {
     }
 }
 
-/// The events of a trajectory. Lines that are none are left out: a torn end is what a crash leaves.
+/// The events of a trajectory. Invalid lines are left out: a crash leaves a torn end.
 pub fn read(text: &[u8]) -> Vec<Event> {
     String::from_utf8_lossy(text).lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
@@ -248,17 +238,16 @@ pub fn of_content(digest: Digest, contents: &ContentStore) -> Option<Vec<Event>>
     Some(read(&contents.read(digest, TRAJECTORY_LIMIT).ok()?))
 }
 
-/// The standing instructions.
 pub fn system_prompt(events: &[Event]) -> Option<&str> {
     events.iter().find(|event| event.role == EventRole::System)?.content.as_deref()
 }
 
-/// The model as the provider named it last.
+/// The model as the provider last named it.
 pub fn model(events: &[Event]) -> Option<&str> {
     events.iter().rev().find_map(|event| event.model.as_deref())
 }
 
-/// The ids of calls that the harness made by itself before the model spoke, such as the start of somebody's program.
+/// Ids of calls that the harness made itself before the model's first answer, such as the start of a user's program.
 fn calls_of_harness(events: &[Event]) -> HashSet<String> {
     let before = events.iter().take_while(|event| event.role != EventRole::Assistant);
     before

@@ -1,4 +1,4 @@
-//! The turns of an agent: each answer of the model with its calls and what came of them.
+//! The turns of an agent: each answer of the model with its tool calls and their results.
 
 use std::borrow::Cow;
 
@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 
 use super::{Event, EventRole, calls_of_harness};
 
-/// The turns of a trajectory: events of one step are one turn. Step 0 is the prompt and what the harness did by itself,
-/// notes and the bookkeeping of model calls are no part of what the agent did.
+/// The turns of a trajectory: events of one step form one turn. Step 0 (the prompt and the harness's own actions),
+/// notes and progress of model calls are left out.
 pub fn turns(events: Vec<Event>) -> Vec<Turn> {
     let start = events.iter().find_map(|event| event.timestamp.as_ref()).map(Timestamp::to_milliseconds);
     let not_said = calls_of_harness(&events);
@@ -45,7 +45,7 @@ pub fn turns(events: Vec<Event>) -> Vec<Turn> {
                 stdout: event.stdout.unwrap_or_default(),
                 stderr: event.stderr.unwrap_or_default(),
                 exit_code: event.exit_code,
-                // An exit code speaks for itself.
+                // A nonzero exit code already marks the failure.
                 is_error: (is_failed && event.exit_code.is_none_or(|code| code == 0)).then_some(true),
                 duration_ms: event.duration_ms,
             }),
@@ -54,63 +54,56 @@ pub fn turns(events: Vec<Event>) -> Vec<Turn> {
     turns
 }
 
-/// One answer of the model, the calls in it, and what came of them.
+/// One answer of the model with its tool calls and their results.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Turn {
-    /// The number under which reports name the turn.
+    /// The number of the turn in reports.
     pub index: u32,
-    /// What the model said.
     pub text: String,
-    /// What it thought, as far as that is known.
+    /// The model's thoughts, as far as known.
     pub reasoning: String,
     pub calls: Vec<Call>,
-    /// What the calls returned. One without a known id belongs to the first call that has no result yet.
+    /// A result without a known id belongs to the first call that has no result yet.
     pub results: Vec<CallResult>,
     /// When the answer came, in milliseconds from the start.
     pub offset_ms: Option<u64>,
 }
 
-/// A call of a tool.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Call {
-    /// Which tool.
     pub name: String,
-    /// Which call.
     pub id: String,
-    /// Its arguments: an object, the text of one, or nothing.
+    /// An object, the text of one, or null.
     pub arguments: Value,
-    /// Its command line, if it is known apart from the arguments.
+    /// Its command line, if known separately from the arguments.
     pub command: Option<String>,
 }
 
-/// What a call returned.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CallResult {
     pub call_id: String,
-    /// What it printed, or all that is known of its result.
+    /// Standard output, or everything known of the result.
     pub stdout: String,
-    /// What it complained of.
     pub stderr: String,
-    /// Exit code. Leave it out where a source writes 0 for everything.
+    /// Must be absent if the source writes 0 for everything.
     pub exit_code: Option<i32>,
-    /// Whether the source calls it an error.
+    /// Whether the source marks it as an error.
     pub is_error: Option<bool>,
-    /// How long it took.
     pub duration_ms: Option<u64>,
 }
 
 impl CallResult {
-    /// Whether the tool failed, as far as the source tells.
+    /// Whether the tool failed, as far as the source shows.
     pub fn is_failed(&self) -> bool {
         self.exit_code.is_some_and(|code| code != 0) || self.is_error == Some(true)
     }
 }
 
 impl Turn {
-    /// Whether the model neither said nor called anything.
+    /// Whether the turn has neither text nor calls.
     pub fn is_empty(&self) -> bool {
         self.calls.is_empty() && self.text.trim().is_empty()
     }
@@ -120,7 +113,7 @@ impl Turn {
         let mut stray = Vec::new();
         let mut first = 0;
         for result in &self.results {
-            // Results come in the order of their calls as a rule, so the search begins after the last one.
+            // Results usually come in the order of their calls, so the search begins after the last match.
             let place = (first..self.calls.len())
                 .chain(0..first)
                 .take(MOST_SEARCHED)
@@ -141,11 +134,11 @@ impl Turn {
     }
 }
 
-/// A turn with more calls than this whose results are out of order is matched by place.
+/// In a turn with more calls, results that are out of order are matched by position.
 const MOST_SEARCHED: usize = 4_096;
 
 impl Call {
-    /// The arguments as an object, when they are one or the text of one.
+    /// The arguments as an object, if they are one or the text of one.
     pub fn object(&self) -> Option<Cow<'_, Map<String, Value>>> {
         match &self.arguments {
             Value::Object(object) => Some(Cow::Borrowed(object)),

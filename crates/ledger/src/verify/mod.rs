@@ -1,5 +1,5 @@
-//! Whether the records of an experiment are what its runs wrote: every file against the chains, every content against
-//! its digest, every record against the rules that no trial breaks.
+//! Verifies that the records of an experiment are what its runs wrote: every file against the chains, every content
+//! against its digest, every record against the rules that all trials obey.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io;
@@ -22,40 +22,35 @@ use crate::layout::{ExperimentDirectory, Ledger};
 use crate::read::{Listing, RecordFile, stranger};
 use crate::record::TrialRecord;
 
-/// Files that are held at a time.
+/// Number of files in memory at a time.
 const CHUNK: usize = 1024;
 
-/// How closely to look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
-    /// At everything.
     Full,
-    /// At records and chains, not at the contents of artefacts.
+    /// Only records and chains, not the contents of artefacts.
     Quick,
 }
 
-/// What was found of one experiment.
+/// The result for one experiment.
 #[derive(Clone, Debug, Serialize)]
 pub struct Verified {
     pub experiment_id: Name,
     /// Record files, readable or not.
     pub records: usize,
-    /// Readable records of each outcome, without those that do not occur.
+    /// Number of readable records with each outcome that occurs.
     pub outcomes: BTreeMap<Outcome, usize>,
-    /// Chains of sessions.
     pub chains: usize,
-    /// Links of all chains.
+    /// Number of links in all chains.
     pub links: usize,
-    /// Contents that were checked.
     pub contents: usize,
     /// One digest for all chains.
     pub head: Option<Digest>,
-    /// What is wrong.
     #[serde(skip)]
     pub problems: Vec<Problem>,
 }
 
-/// What a record says that the rest of the experiment must agree with.
+/// The part of a record that the rest of the experiment must match.
 struct Checked {
     digest: Option<Digest>,
     outcome: Option<Outcome>,
@@ -64,12 +59,12 @@ struct Checked {
     problems: Vec<Problem>,
 }
 
-/// The digests that chains have for the record of an attempt.
+/// The digests that the chains list for each attempt.
 type LinkedRecords = BTreeMap<(Name, u32), Vec<Digest>>;
 
 pub fn verify(ledger: &Ledger, experiment: &Name, depth: Depth) -> io::Result<Verified> {
     let directory = ledger.experiment(experiment);
-    // Files first: whoever writes meanwhile has linked what is listed here.
+    // Files are listed before chains are read: a running writer has already linked every listed file.
     let Listing { files, strangers } = ledger.list(experiment)?;
     let mut verified = Verified {
         experiment_id: experiment.clone(),
@@ -123,7 +118,7 @@ pub fn verify(ledger: &Ledger, experiment: &Name, depth: Depth) -> io::Result<Ve
     Ok(verified)
 }
 
-/// Whether the head of an experiment is the one that somebody kept.
+/// A problem if the head of an experiment is not the one that the user kept.
 pub fn check_head(verified: &Verified, kept: Digest) -> Option<Problem> {
     if verified.head == Some(kept) {
         return None;
@@ -180,14 +175,14 @@ fn read_chains(directory: &ExperimentDirectory, verified: &mut Verified) -> io::
     }
     match directory.head() {
         Ok(head) => verified.head = head,
-        // The chain that is in the way has its problem already.
+        // An unreadable chain already has its problem.
         Err(ReadError::Io(error)) => return Err(error),
         Err(_) => {}
     }
     Ok(links)
 }
 
-/// The plans of the experiment's runs; `None` when none are kept.
+/// The digests of the stored plans; `None` when there are none.
 fn plans(directory: &ExperimentDirectory) -> io::Result<Option<HashSet<Digest>>> {
     let path = directory.run().join("plans");
     if !path.is_dir() {
@@ -236,7 +231,7 @@ fn reward_rule(record: &TrialRecord) -> Option<String> {
     }
 }
 
-/// Every content that a record refers to, with its length and what it is.
+/// Every content that a record refers to, with its length and a description.
 fn contents(record: &TrialRecord) -> Vec<(Digest, Option<u64>, String)> {
     let files =
         record.all_artefacts().map(|artefact| (artefact.digest, Some(artefact.size), artefact.path.clone()));
@@ -255,15 +250,15 @@ fn unlinked(
     chains: usize,
 ) -> Option<Problem> {
     let problem = match links.get(&(file.trial.clone(), file.attempt)) {
-        // One problem for all of them.
+        // The missing chains are already one problem for all records.
         None if chains == 0 => return None,
         None => Problem::error(format!("no run of the experiment recorded `{}`", file.id()))
             .id(FAMILY.number(31))
-            .why("somebody put the file there"),
+            .why("the file was added by other means"),
         Some(digests) if digest.is_some_and(|digest| digests.contains(&digest)) => return None,
         Some(_) => Problem::error(format!("`{}` is not what was recorded", file.id()))
             .id(FAMILY.number(30))
-            .why("somebody changed the file"),
+            .why("the file was changed afterwards"),
     };
     Some(problem.fix("compare with a copy of the ledger").about(file.id()).in_file(file.path(ledger)))
 }
@@ -274,11 +269,11 @@ fn deleted(
     files: &[RecordFile],
     links: &LinkedRecords,
 ) -> Vec<Problem> {
-    // Attempts that a package kept back are known to chains and not here.
+    // Chains list attempts that an imported package withheld, but their records are not here.
     let elsewhere = crate::package::kept_elsewhere(directory).unwrap_or_default();
     let listed: HashSet<(&Name, u32)> = files.iter().map(|file| (&file.trial, file.attempt)).collect();
     let missing = links.keys().filter(|(trial, attempt)| {
-        // It may have appeared since the files were listed.
+        // It may have appeared after the files were listed.
         !listed.contains(&(trial, *attempt))
             && !elsewhere.contains(&(trial.clone(), *attempt))
             && directory.record(trial, *attempt).symlink_metadata().is_err()
@@ -287,7 +282,7 @@ fn deleted(
         let file = RecordFile { experiment: experiment.clone(), trial: trial.clone(), attempt: *attempt };
         Problem::error(format!("`{}` was recorded and is not here", file.id()))
             .id(FAMILY.number(32))
-            .why("somebody removed the file, or the program was killed before it appeared")
+            .why("the file was removed, or the program was killed before it appeared")
             .fix("run `aec-bench ledger repair`, or compare with a copy of the ledger")
             .about(file.id())
             .in_file(directory.record(trial, *attempt))

@@ -1,4 +1,4 @@
-//! Attacks on a ledger, and what `verify` says of them.
+//! Attacks on a ledger, and what `verify` reports.
 
 use super::*;
 use crate::example;
@@ -74,7 +74,7 @@ fn a_deleted_record() {
     let (_directory, ledger) = ledger();
     fs_err::remove_file(at(&ledger, "c.json")).unwrap();
     assert_eq!(ids(&ledger), ["L032"]);
-    // With the last line of its chain, only a head that was kept elsewhere tells.
+    // If the last line of its chain is removed too, only a head kept elsewhere reveals it.
     let head = ledger.experiment(&name("exp")).head().unwrap().unwrap();
     let path = at(&ledger, "_run/chain-20260412-1.jsonl");
     let text = fs_err::read_to_string(&path).unwrap();
@@ -83,7 +83,7 @@ fn a_deleted_record() {
     let verified = verify(&ledger, &name("exp"), Depth::Full).unwrap();
     assert_eq!(verified.problems, []);
     assert_eq!(check_head(&verified, head).unwrap().id.as_deref(), Some("L039"));
-    // So with the chain and all its records.
+    // The same if the whole chain is removed.
     fs_err::remove_file(&path).unwrap();
     assert_eq!(ids(&ledger), ["L038"]);
 }
@@ -96,7 +96,7 @@ fn reordered_and_missing_lines_of_a_chain() {
     let lines: Vec<&str> = text.lines().collect();
     fs_err::write(&path, format!("{}\n{}\n{}\n{}\n", lines[1], lines[0], lines[2], lines[3])).unwrap();
     assert!(ids(&ledger).iter().all(|id| id == "L012") && !ids(&ledger).is_empty());
-    // Without its line, a record is one that somebody slipped in.
+    // Without its line, a record counts as inserted.
     fs_err::write(&path, format!("{}\n{}\n{}\n", lines[0], lines[2], lines[3])).unwrap();
     assert_eq!(ids(&ledger), ["L012", "L031"]);
     fs_err::write(&path, &text[..text.len() - 9]).unwrap();
@@ -106,21 +106,21 @@ fn reordered_and_missing_lines_of_a_chain() {
 #[test]
 fn an_old_good_record_replayed() {
     let (_directory, ledger) = ledger();
-    // Under another name.
+    // A copy under another name.
     fs_err::copy(at(&ledger, "a.json"), at(&ledger, "d.json")).unwrap();
     assert_eq!(ids(&ledger), ["L022"]);
     fs_err::remove_file(at(&ledger, "d.json")).unwrap();
-    // As another attempt of its own.
+    // A copy as another attempt at the same trial.
     let mut record: TrialRecord =
         serde_json::from_str(&fs_err::read_to_string(at(&ledger, "a.json")).unwrap()).unwrap();
     record.attempt = 2;
     example::write(&ledger, &record);
     assert_eq!(ids(&ledger), ["L031"]);
     fs_err::remove_file(at(&ledger, "a.2.json")).unwrap();
-    // In place of a bad one.
+    // A copy in place of a bad record.
     fs_err::copy(at(&ledger, "a.json"), at(&ledger, "c.json")).unwrap();
     assert_eq!(ids(&ledger), ["L022"]);
-    // From another experiment.
+    // A record from another experiment.
     example::write_session(&ledger, "1", &[example::record("old", "c", 1)]);
     fs_err::copy(ledger.root().join("old/c.json"), at(&ledger, "c.json")).unwrap();
     assert_eq!(ids(&ledger), ["L023"]);
@@ -133,7 +133,7 @@ fn the_same_attempt_recorded_twice() {
     better.evaluation = Some(example::evaluation(1.0));
     example::write_session(&ledger, "20260412-2", &[better]);
     assert_eq!(ids(&ledger), ["L033"]);
-    // The same chain twice, as an import of what is there already leaves it, is no crime.
+    // A duplicate chain is allowed: importing existing records leaves one.
     let (_directory, ledger) = self::ledger();
     fs_err::copy(at(&ledger, "_run/chain-20260412-1.jsonl"), at(&ledger, "_run/chain-20260413-1.jsonl"))
         .unwrap();
@@ -152,11 +152,11 @@ fn torn_writes() {
 #[test]
 fn a_crash_between_artefact_and_record() {
     let (_directory, ledger) = ledger();
-    // The artefact is there and the record is not: nothing refers to it, nothing is wrong.
+    // An artefact without a record is no problem: no record refers to it.
     ledger.contents().put(b"left behind").unwrap();
     fs_err::write(at(&ledger, ".new-1"), "half").unwrap();
     assert_eq!(ids(&ledger), [""; 0]);
-    // The record is there and the artefact is not, or is not what it was.
+    // A record whose artefact is missing or changed.
     let note = ledger.contents().path(Digest::of(b"notes of a\n"));
     fs_err::remove_file(&note).unwrap();
     let other = ledger.contents().path(Digest::of(b"notes of c\n"));
@@ -184,7 +184,7 @@ fn rules_that_no_trial_breaks() {
     records[3].plan = Digest::of(b"another plan");
     example::write_session(&ledger, "1", &records);
     assert_eq!(ids(&ledger), ["L037", "L037", "L037", "L036"]);
-    // Without any plan there is nothing to compare with.
+    // Without plans there is nothing to compare with.
     fs_err::remove_dir_all(at(&ledger, "_run/plans")).unwrap();
     assert_eq!(ids(&ledger), ["L037", "L037", "L037"]);
 }

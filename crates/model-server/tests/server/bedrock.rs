@@ -115,7 +115,7 @@ fn keys(session_token: Option<&str>) -> AwsKeys {
     }
 }
 
-/// Signs with the given secret at the given time, sends, and tells the status and kind of the answer.
+/// Signs with the given secret at the given time, sends, and returns the status and kind of the answer.
 async fn ask_signed(
     server: &TestServer,
     secret: &str,

@@ -15,7 +15,7 @@ use crate::client::{Answer, Case, Ended, Family, request, send, start, until};
 const WHOLE: Case = Case { family: Family::Chat, stream: false };
 const STREAM: Case = Case { family: Family::Chat, stream: true };
 
-/// What the server makes of a list of texts, by text.
+/// The outcome of a request for each text.
 async fn outcomes(server: &TestServer, texts: &[String]) -> Vec<String> {
     let mut outcomes = Vec::new();
     for text in texts {
@@ -235,7 +235,7 @@ async fn five_hundred_streams_at_a_time() {
         streams.push(send(&server, request).await.unwrap());
     }
     assert_eq!(server.stats().in_flight, 500);
-    // From here on time passes as soon as everybody waits.
+    // From here on the clock advances as soon as every task waits.
     tokio::time::pause();
     for open in streams {
         let answer = Answer::read(open.response).await;

@@ -1,4 +1,4 @@
-//! A plain client and readers of streams, written for these tests alone.
+//! A plain client and stream readers for these tests only.
 
 use aec_model_server::{Options, TestServer};
 use aws_smithy_eventstream::frame::{DecodedFrame, MessageFrameDecoder};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
-/// One provider's way to be asked.
+/// How to send requests in one provider's format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Case {
     pub(crate) family: Family,
@@ -57,7 +57,7 @@ impl Case {
         }
     }
 
-    /// A request with one text of the user, and more keys.
+    /// A request with one user text, and further keys.
     pub(crate) fn body(self, text: &str, more: &Value) -> Value {
         let mut body = match self.family {
             Family::Chat | Family::Azure => {
@@ -78,7 +78,7 @@ impl Case {
         Answer::read(send(server, request).await.unwrap().response).await
     }
 
-    /// A request for six tokens, with a fault for it alone.
+    /// A request for six tokens, with a fault for this request only.
     pub(crate) fn request_with_fault(self, server: &TestServer, fault: &str) -> Request<Full<Bytes>> {
         let headers = [self.headers(), &[("x-test-fault", fault)]].concat();
         request(server, self.path(), &headers, &self.body("one two three four five six", &json!({})))
@@ -111,13 +111,13 @@ pub(crate) fn request(
     request.body(Full::new(Bytes::from(body.to_string()))).unwrap()
 }
 
-/// An answer whose body is still to be read, and the connection that it comes on.
+/// An answer whose body is not yet read, and its connection.
 pub(crate) struct Open {
     pub(crate) response: Response<Incoming>,
     pub(crate) connection: JoinHandle<()>,
 }
 
-/// Sends a request on a connection of its own.
+/// Sends a request on a new connection.
 pub(crate) async fn send(server: &TestServer, request: Request<Full<Bytes>>) -> Result<Open, hyper::Error> {
     let address = server.url().strip_prefix("http://").unwrap().to_owned();
     let stream = TcpStream::connect(address).await.unwrap();
@@ -126,7 +126,7 @@ pub(crate) async fn send(server: &TestServer, request: Request<Full<Bytes>>) -> 
     Ok(Open { response: sender.send_request(request).await?, connection })
 }
 
-/// An answer as far as it came.
+/// The part of an answer that arrived.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -135,7 +135,6 @@ pub(crate) struct Answer {
     pub(crate) ended: Ended,
 }
 
-/// How a body ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
     Well,
@@ -219,7 +218,7 @@ impl Answer {
     }
 }
 
-/// Yields until something is so.
+/// Yields until the condition holds.
 pub(crate) async fn until(mut so: impl FnMut() -> bool) {
     while !so() {
         tokio::task::yield_now().await;

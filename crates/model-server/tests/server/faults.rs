@@ -158,7 +158,7 @@ async fn an_overloaded_stream_ends_with_an_error_event() {
     }
 }
 
-/// How many tokens of text a stream brought.
+/// The number of text tokens in a stream.
 fn tokens(case: Case, answer: &Answer) -> usize {
     match case.family {
         Family::Chat | Family::Azure => {
@@ -189,7 +189,7 @@ fn invoke_events(answer: &Answer) -> Vec<Value> {
         .collect()
 }
 
-/// Whether the event that closes a stream came.
+/// Whether the closing event of a stream arrived.
 fn is_closed(case: Case, answer: &Answer) -> bool {
     match case.family {
         Family::Chat | Family::Azure => answer.events().last().is_some_and(|(_, data)| data == "[DONE]"),
@@ -214,7 +214,7 @@ async fn answers_that_are_cut_off_or_broken() {
             assert_eq!((&cut.ended, cut.body.len()), (&Ended::Broken, complete.body.len() / 2), "{case:?}");
             assert_eq!(cut.header("content-length"), complete.body.len().to_string());
         }
-        // A reset may overtake what was sent before it.
+        // A reset may overtake the bytes sent before it.
         if let Ok(broken) = broken {
             assert_eq!((broken.status, broken.ended), (200, Ended::Broken), "{case:?}");
         }
@@ -241,7 +241,7 @@ async fn requests_that_are_never_answered() {
             answer = asking => panic!("{case:?} was answered: {answer:?}"),
             () = until(|| server.stats().faults.get("timeout") == Some(&round)) => {}
         }
-        // Leaving the select drops the request and with it the connection.
+        // Leaving the select drops the request and its connection.
         until(|| server.stats().in_flight == 0).await;
         assert_eq!(server.stats().disconnects, round, "{case:?}");
     }
@@ -303,7 +303,7 @@ async fn answers_that_are_not_what_they_should_be() {
     }
 }
 
-/// Why an answer ended and how many tokens it has.
+/// Why an answer ended, and its number of tokens.
 fn ending(case: Case, answer: &Answer) -> (String, u64) {
     let value = match (case.family, case.stream) {
         (_, false) => answer.json(),

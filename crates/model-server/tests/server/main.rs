@@ -1,4 +1,4 @@
-//! The test server seen from outside, by a plain HTTP client that knows none of our own wire code.
+//! Tests the server from outside, with a plain HTTP client that shares no code with our model client.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it should be")]
 

@@ -1,4 +1,4 @@
-//! Answering from a directory what it knows, and recording there what it does not.
+//! Answers known calls from a directory, and records unknown ones there.
 
 use std::io;
 use std::path::Path;
@@ -13,27 +13,26 @@ use super::record::{Call, Recorder, Ticket};
 use super::shelf::Shelf;
 use crate::message::Request;
 
-/// A directory that grows by what had to be asked.
+/// A directory to which every unknown call is added.
 ///
-/// Lookups see what was there when the cache was opened. What this process records has the number of its own
-/// request, and every request has a new number, so it could answer nothing here: repetitions are not collapsed.
+/// Lookups see the state of the directory when the cache was opened. Calls recorded by this process get the number of
+/// their own request, and every request has a new number, so they answer nothing here: repetitions are not collapsed.
 pub struct Cache {
     player: Player,
     recorder: Recorder,
 }
 
-/// What a cache knows about a call.
 #[derive(Debug)]
 pub enum Lookup {
-    /// It was answered before.
+    /// A recorded answer.
     Found(Box<Played>),
-    /// It has to be asked, and is recorded with this ticket.
+    /// Call the model, and record the call with this ticket.
     Ask(Ticket),
 }
 
 impl Cache {
-    /// Reads through the cassettes of a directory. It may be empty or missing; it is created, and a file begun in
-    /// it, with the first call that is recorded.
+    /// Reads the cassettes of a directory, which may be empty or missing. The first recorded call creates it and a file
+    /// in it.
     pub fn open(directory: &Path, redactor: Arc<Redactor>) -> Result<(Self, Vec<Problem>), Vec<Problem>> {
         let (shelf, problems) = match directory.symlink_metadata() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => (Shelf::default(), Vec::new()),
@@ -43,13 +42,13 @@ impl Cache {
         Ok((Self { player: Player::new(shelf), recorder }, problems))
     }
 
-    /// Looks a call up. Only successes count: what failed is asked again, and so is what cannot be read.
+    /// Looks a call up. Only successes count; failed or unreadable calls are made again.
     pub fn look_up(&self, scope: &str, model: &str, request: &Request) -> Lookup {
         let print = self.recorder.print(model, request);
         let occurrence = match self.player.take(scope, short(&print.digest), model, request) {
             Ok(Slot::Recorded(at)) => match self.player.read(at) {
                 Ok(played) if played.outcome.is_ok() => return Lookup::Found(Box::new(played)),
-                // The new answer takes its place.
+                // The new answer replaces the old one.
                 _ => self.player.occurrence(at),
             },
             Ok(Slot::Beyond { occurrence, .. }) => occurrence,
@@ -60,12 +59,12 @@ impl Cache {
         Lookup::Ask(self.recorder.ticket(scope, model, print, occurrence))
     }
 
-    /// Records what was asked, if it was answered. Failures are forgotten.
+    /// Records a call if it succeeded. Failures are not recorded.
     pub fn record(&self, ticket: Ticket, call: &Call<'_>) -> io::Result<()> {
         if call.outcome.is_ok() { self.recorder.record(ticket, call) } else { Ok(()) }
     }
 
-    /// Waits until what was recorded is on the disk.
+    /// Waits until the recorded calls are on disk.
     pub fn finish(&self) -> io::Result<()> {
         self.recorder.finish()
     }

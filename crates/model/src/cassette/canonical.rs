@@ -1,7 +1,7 @@
-//! The canonical form of a request: what two requests must have in common to be the same one.
+//! The canonical form of a request, which two requests share if and only if they are equivalent.
 //!
-//! Spelling does not count: the order of keys, `1` or `1.0` or `1e0`, a default that is written out. Everything
-//! that reaches the model does. Endpoint, key, streaming and retries are not part of a request.
+//! The form ignores spelling: the order of keys, `1` or `1.0` or `1e0`, an explicit default. It contains everything
+//! that reaches the model, but not endpoint, key, streaming or retries.
 
 use std::borrow::Cow;
 
@@ -11,15 +11,15 @@ use serde_json::{Map, Number, Value};
 
 use crate::message::{Message, Part, Request, Sampling, Tool, ToolChoice};
 
-/// Begins every digest, so that another canonical form can never give an equal one.
+/// Prefix of every digest, so that digests of different canonical forms never agree.
 const VERSION: &[u8] = b"aec-bench request 1";
 
-/// The digest of a request to a model, as it is written in cassettes.
+/// The digest of a request to a model, as stored in cassettes.
 pub fn request_digest(model: &str, request: &Request) -> Digest {
     Prints::of(request).digest(model)
 }
 
-/// The digests of a request's pieces.
+/// Digests of the parts of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Prints {
     pub(super) messages: Vec<Digest>,
@@ -48,12 +48,11 @@ impl Prints {
     }
 }
 
-/// The digest of a message's canonical form.
 pub(super) fn message_print(message: &Message) -> Digest {
     Digest::of(message_text(message).as_bytes())
 }
 
-/// A message in canonical form. Only what providers want back unchanged can be spelled in several ways.
+/// A message in canonical form. Only data that providers want back unchanged has several spellings.
 pub(super) fn message_text(message: &Message) -> String {
     json(&*canonical_message(message))
 }
@@ -70,12 +69,12 @@ pub(super) fn tools_text(tools: &[Tool]) -> String {
     json(&tools)
 }
 
-/// All that is asked beside messages and tools, in canonical form.
+/// Everything except messages and tools, in canonical form.
 pub(super) fn settings_text(choice: &ToolChoice, sampling: &Sampling) -> String {
     json(&settings(choice, sampling))
 }
 
-/// All that is asked beside messages and tools, under the names that are shown to people.
+/// Everything except messages and tools, under the names that users see.
 pub(super) fn settings(choice: &ToolChoice, sampling: &Sampling) -> Value {
     let explicit = Sampling { max_tokens: Some(sampling.output_limit()), ..sampling.clone() };
     let sampling = serde_json::to_value(&explicit).unwrap_or_default();
@@ -83,7 +82,7 @@ pub(super) fn settings(choice: &ToolChoice, sampling: &Sampling) -> Value {
     canonical(&serde_json::json!({"sampling": sampling, "tool_choice": choice}))
 }
 
-/// JSON of one of our own types. They have texts as keys and no state of their own, so this cannot fail.
+/// JSON of one of our own types. Their keys are texts, so this cannot fail.
 pub(super) fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
@@ -108,7 +107,7 @@ fn canonical_message(message: &Message) -> Cow<'_, Message> {
 fn canonicalise_parts(parts: &mut [Part]) {
     for part in parts {
         match part {
-            // JSON has no difference between an absent value and an absent key here.
+            // An absent value and an absent key are equivalent here.
             Part::Reasoning { opaque, .. } => {
                 *opaque = opaque.take().filter(|value| !value.is_null()).map(|value| canonical(&value));
             }
@@ -133,7 +132,7 @@ fn canonical(value: &Value) -> Value {
     }
 }
 
-/// A whole number that fits an integer becomes one; larger ones are floats whenever they are read from text.
+/// A whole number that fits an integer becomes one; larger ones are floats after parsing.
 fn canonical_number(number: &Number) -> Number {
     const EDGE: f64 = 18_446_744_073_709_551_616.0;
     match number.as_f64() {
@@ -231,7 +230,7 @@ mod tests {
 
     #[test]
     fn the_digest_is_the_same_everywhere() {
-        // A change of this digest makes every cassette useless: it needs a new schema version.
+        // If this digest changes, every cassette is useless: that needs a new schema version.
         insta::assert_snapshot!(request_digest("m", &example()), @"sha256:0bc44069fac3474cbd9d70164b17b42b4ed8e8e2b43c91a527d27d871239fc58");
     }
 
@@ -316,7 +315,7 @@ mod tests {
         })
     }
 
-    /// The same value in another spelling: keys turned around, small whole numbers as floats.
+    /// The same value in another spelling: keys reversed, small whole numbers as floats.
     fn respell(value: &Value) -> Value {
         match value {
             #[expect(clippy::cast_precision_loss, reason = "bounded")]

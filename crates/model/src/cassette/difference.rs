@@ -1,4 +1,4 @@
-//! How two requests differ, in few words and bounded in length.
+//! Describes how two requests differ, briefly and with bounded length.
 
 use aec_base::digest::Digest;
 use serde_json::Value;
@@ -7,19 +7,19 @@ use similar::{Algorithm, ChangeTag, DiffOp, TextDiff};
 use super::canonical::{self, json};
 use crate::message::{Message, Part, Request, Role};
 
-/// Lines of a text that are compared, from a little before the first difference.
+/// Lines of a text to compare, from a little before the first difference.
 const MOST_LINES: usize = 400;
-/// Further messages that are listed.
+/// Further messages to list.
 const MOST_LISTED: usize = 10;
-/// Lines of a comparison that are shown.
+/// Lines of a comparison to show.
 const MOST_SHOWN: usize = 24;
-/// Characters of a line that are shown.
+/// Characters of a line to show.
 const MOST_CHARACTERS: usize = 160;
 /// Equal lines or characters shown before a difference.
 const LINES_AROUND: usize = 2;
 const CHARACTERS_BEFORE: usize = 40;
 
-/// The differences between a recorded request and the one that is asked, one per paragraph.
+/// The differences between a recorded request and the present one, one per paragraph.
 pub(super) fn between(recorded: (&str, &Request), asked: (&str, &Request)) -> String {
     let mut text = String::new();
     if recorded.0 != asked.0 {
@@ -48,7 +48,7 @@ fn compare_settings(text: &mut String, recorded: &Request, asked: &Request) {
     compare_values(text, "", &recorded, &asked);
 }
 
-/// Names each key that differs, down to the ones that hold no object.
+/// Names each differing key, down to values that are not objects.
 fn compare_values(text: &mut String, name: &str, recorded: &Value, asked: &Value) {
     if recorded == asked {
         return;
@@ -117,7 +117,7 @@ fn compare_messages(text: &mut String, recorded: &Request, asked: &Request) {
             format!("recorded {}, asked {}", role(one.role), role(other.role))
         };
         put(text, &format!("message {} of {after} ({roles})", first + 1));
-        // A line about parts helps only where there are several.
+        // A line about parts helps only if there are several.
         match (only_text(one), only_text(other)) {
             (Some(one), Some(other)) => compare_texts(text, one, other),
             _ => compare_texts(text, &rendered(one), &rendered(other)),
@@ -145,7 +145,7 @@ fn role(role: Role) -> &'static str {
     }
 }
 
-/// The text of a message that is nothing else.
+/// The text of a message that consists of nothing else.
 fn only_text(message: &Message) -> Option<&str> {
     match message.parts.as_slice() {
         [Part::Text { text }] => Some(text),
@@ -153,7 +153,7 @@ fn only_text(message: &Message) -> Option<&str> {
     }
 }
 
-/// A message as lines for people.
+/// A message as readable lines.
 fn rendered(message: &Message) -> String {
     let mut text = String::new();
     render_parts(&mut text, &message.parts);
@@ -234,7 +234,7 @@ fn compare_texts(text: &mut String, recorded: &str, asked: &str) {
 }
 
 fn indent(text: &mut String, line: &str) {
-    // Blanks at the end would be invisible, and may be all that differs.
+    // Trailing blanks would be invisible, and may be the only difference.
     let visible = line.trim_end_matches(' ');
     text.push_str("    ");
     text.push_str(visible);
@@ -242,7 +242,7 @@ fn indent(text: &mut String, line: &str) {
     text.push('\n');
 }
 
-/// Where a replaced line begins to differ from the line in its place, in characters.
+/// The position, in characters, where a replaced line begins to differ.
 fn focus(
     op: &DiffOp,
     old: Option<usize>,
@@ -264,7 +264,7 @@ fn focus(
     }
 }
 
-/// A line without control characters, cut to what lies around a place of interest.
+/// A line without control characters, cut to the surroundings of a position.
 fn clip(line: &str, focus: usize) -> String {
     let length = line.chars().count();
     let start = if length <= MOST_CHARACTERS { 0 } else { focus.saturating_sub(CHARACTERS_BEFORE) };

@@ -1,7 +1,7 @@
-//! The lines of a cassette file, as they are written and read.
+//! The lines of a cassette file.
 //!
-//! A file defines texts (messages, lists of tools) and turns (a message after a turn) under numbers that only
-//! grow, and calls refer to them; so a conversation is stored once however often it is sent.
+//! A file defines texts (messages, lists of tools) and turns (a message after a turn) under increasing numbers, and
+//! calls refer to them; so a conversation is stored once however often it is sent.
 
 use aec_base::digest::Digest;
 use serde::{Deserialize, Serialize};
@@ -12,13 +12,13 @@ use crate::event::CallEvent;
 use crate::failure::Failure;
 use crate::message::{Message, Part, Reply, Role, Sampling, Stop, ToolChoice, Usage};
 
-/// The first line of every file says this.
+/// The format name in the first line of every file.
 pub(super) const FORMAT: &str = "aec-bench cassette";
 
-/// Grows when a reader of the present format would misunderstand a file.
+/// Increases when readers of the present format would misunderstand a file.
 pub(super) const SCHEMA_VERSION: u32 = 1;
 
-/// A longer line is neither written nor read.
+/// In bytes; longer lines are neither written nor read.
 pub(super) const LONGEST_LINE: usize = 64 * 1024 * 1024;
 
 /// The first line.
@@ -29,27 +29,23 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// The line of this program's files.
     pub(super) fn line() -> String {
         format!("{{\"format\":\"{FORMAT}\",\"schema_version\":{SCHEMA_VERSION}}}\n")
     }
 }
 
-/// Any other line.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Line<'a> {
     #[serde(borrow)]
     Message(TextLine<'a>),
-    /// A list of tools.
     #[serde(borrow)]
     Tools(TextLine<'a>),
-    /// A message after others.
     Turn(TurnLine),
     Call(Box<CallLine>),
 }
 
-/// Something that is stored once.
+/// A text that is stored once.
 #[derive(Debug, Deserialize)]
 pub(super) struct TextLine<'a> {
     pub(super) number: u32,
@@ -57,11 +53,11 @@ pub(super) struct TextLine<'a> {
     pub(super) value: &'a RawValue,
 }
 
-/// A message after others.
+/// A message after other ones.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct TurnLine {
     pub(super) number: u32,
-    /// The turn before; absent for the first of a conversation.
+    /// The previous turn; absent for the first of a conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) after: Option<u32>,
     pub(super) message: u32,
@@ -73,7 +69,7 @@ pub(super) struct CallLine {
     pub(super) model: String,
     pub(super) digest: Digest,
     pub(super) occurrence: u32,
-    /// Whether the request or the name of the model held a secret.
+    /// Whether the request or the name of the model contained a secret.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) redacted: bool,
     pub(super) request: StoredRequest,
@@ -82,7 +78,7 @@ pub(super) struct CallLine {
     pub(super) outcome: Outcome,
 }
 
-/// A request that refers to its texts.
+/// A request that refers to stored texts.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct StoredRequest {
     /// The last turn; absent if there are no messages.
@@ -101,7 +97,6 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// What came of a call.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Outcome {
@@ -109,7 +104,7 @@ pub(super) enum Outcome {
     Failure(Failure),
 }
 
-/// A reply that refers to its parts, stored as the message which the next request repeats.
+/// A reply without its parts, which are stored as a message because the next request repeats them.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct StoredReply {
     pub(super) message: u32,
@@ -125,13 +120,13 @@ pub(super) struct StoredReply {
 }
 
 impl StoredReply {
-    /// A reply as its message and the rest, which refers to the message by a number still to be given.
+    /// Splits a reply into its message and the rest, which gets the number of the message later.
     pub(super) fn split(reply: Reply) -> (Message, Self) {
         let Reply { parts, stop, usage, model, id, extra } = reply;
         (Message { role: Role::Assistant, parts }, Self { message: 0, stop, usage, model, id, extra })
     }
 
-    /// The reply again.
+    /// Reverses [`Self::split`].
     pub(super) fn join(self, parts: Vec<Part>) -> Reply {
         let Self { message: _, stop, usage, model, id, extra } = self;
         Reply { parts, stop, usage, model, id, extra }

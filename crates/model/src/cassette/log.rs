@@ -1,4 +1,4 @@
-//! The file that one process appends to: what it holds already, and how a record gets into it whole.
+//! The file to which one process appends: its present contents, and atomic writing of records.
 
 use std::collections::HashMap;
 use std::io;
@@ -10,20 +10,20 @@ use aec_base::jsonl::Appender;
 use super::canonical::json;
 use super::format::{Header, LONGEST_LINE, TurnLine};
 
-/// Names a text within the process. Never written.
+/// Identifies a text within the process. Never written.
 pub(super) type TextKey = [u8; 16];
 
 pub(super) fn text_key(text: &str) -> TextKey {
     short(&Digest::of(text.as_bytes()))
 }
 
-/// The first half of a digest: enough to tell apart what one directory holds.
+/// The first half of a digest: enough to distinguish everything in one directory.
 pub(super) fn short(digest: &Digest) -> [u8; 16] {
     let (half, _) = digest.bytes().split_at(16);
     half.try_into().unwrap_or_default()
 }
 
-/// A file and the numbers of what it defines.
+/// A file and the numbers of its definitions.
 pub(super) struct Log {
     lines: Appender,
     next: u32,
@@ -32,7 +32,7 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// A new file in the directory, which no other process has.
+    /// Creates a new file in the directory, which no other process uses.
     pub(super) fn create(directory: &Path) -> io::Result<Self> {
         fs_err::create_dir_all(directory)?;
         let mut number = 0;
@@ -43,7 +43,7 @@ impl Log {
             number = number.saturating_add(1);
             let path = directory.join(file_name(number));
             match Appender::create(&path) {
-                // A file without a first line is of no use to anyone.
+                // A file without a first line is useless.
                 Ok(lines) => return Self::begin(lines).inspect_err(|_| drop(fs_err::remove_file(&path))),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < u32::MAX => {}
                 Err(error) => return Err(error),
@@ -51,7 +51,7 @@ impl Log {
         }
     }
 
-    /// Sees to it that the file survives a crash of the machine.
+    /// Makes sure that the file survives a crash of the machine.
     pub(super) fn sync(&self) -> io::Result<()> {
         self.lines.sync()
     }
@@ -61,7 +61,7 @@ impl Log {
         Ok(Self { lines, next: 1, texts: HashMap::new(), turns: HashMap::new() })
     }
 
-    /// Lines that refer to each other, for [`Self::append`].
+    /// Collects lines that refer to each other, for [`Self::append`].
     pub(super) fn batch(&self) -> Batch<'_> {
         Batch {
             log: self,
@@ -69,9 +69,9 @@ impl Log {
         }
     }
 
-    /// Appends all lines of a batch or, as far as anyone can see, none.
+    /// Appends either all lines of a batch or, as far as readers can see, none.
     pub(super) fn append(&mut self, new: New) -> io::Result<()> {
-        // Numbers of a batch that did not get through may stand in the file, and are not given again.
+        // A failed batch may have left its numbers in the file, so they are not reused.
         self.next = new.next;
         self.lines.append(new.lines.as_bytes())?;
         self.texts.extend(new.texts);
@@ -80,7 +80,7 @@ impl Log {
     }
 }
 
-/// Lines to append at once.
+/// Lines to append together.
 pub(super) struct Batch<'a> {
     log: &'a Log,
     new: New,
@@ -95,7 +95,7 @@ pub(super) struct New {
 }
 
 impl Batch<'_> {
-    /// The number of a text, which is made only if the file does not have it.
+    /// The number of a text, which is added unless the file has it.
     pub(super) fn text(
         &mut self,
         kind: &str,
@@ -111,7 +111,7 @@ impl Batch<'_> {
         Ok(number)
     }
 
-    /// The number of a turn.
+    /// The number of a turn, which is added unless the file has it.
     pub(super) fn turn(&mut self, after: Option<u32>, message: u32) -> io::Result<u32> {
         let key = (after, message);
         if let Some(number) = self.log.turns.get(&key).or_else(|| self.new.turns.get(&key)) {
@@ -123,7 +123,6 @@ impl Batch<'_> {
         Ok(number)
     }
 
-    /// Adds a line.
     pub(super) fn line(&mut self, line: &str) -> io::Result<()> {
         if line.len() >= LONGEST_LINE {
             return Err(io::Error::new(
@@ -156,7 +155,7 @@ impl Batch<'_> {
     }
 }
 
-/// The name of the file of this number. Names sort as numbers do for the first million.
+/// The name of the file with this number. Up to a million, names sort like numbers.
 fn file_name(number: u32) -> String {
     format!("calls-{number:06}.jsonl")
 }

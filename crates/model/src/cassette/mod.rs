@@ -1,8 +1,8 @@
-//! Cassettes: model calls recorded into a directory and answered from it. The document is `docs/cassettes.md`.
+//! Cassettes: model calls recorded into a directory and answered from it. See `docs/cassettes.md`.
 //!
-//! A call is found by its scope, the digest of its request in canonical form, and the number of equal requests
-//! that were asked before it in the same scope. A [`Recorder`] fixes that number when a call begins, a [`Player`]
-//! gives the answers out in the same order, a [`Cache`] does one or the other.
+//! A call is found by its scope, the digest of its request in canonical form, and the number of equal requests before
+//! it in the same scope. A [`Recorder`] fixes that number when a call begins, a [`Player`] returns the answers in the
+//! same order, a [`Cache`] does either.
 
 mod cache;
 mod canonical;
@@ -23,5 +23,5 @@ pub use canonical::request_digest;
 pub use play::{Miss, Played, Player};
 pub use record::{Call, Recorder, Ticket};
 
-/// The letter of the problems of cassettes.
+/// Problems of cassettes are `K…`.
 pub const FAMILY: Family = Family('K');

@@ -1,4 +1,4 @@
-//! Which recorded call is nearest to a request that is not recorded.
+//! Finds the recorded call nearest to a request that is not recorded.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -11,10 +11,10 @@ use super::shelf::{Entry, Shelf};
 use super::tape::Unreadable;
 use crate::message::{Message, Request};
 
-/// So many calls are looked at, those with a similar number of messages first.
+/// How many calls to compare, those with a similar number of messages first.
 const MOST_COMPARED: usize = 256;
 
-/// How the nearest of some calls differs from a request, in words.
+/// Describes how the nearest of some calls differs from a request.
 pub(super) fn explain(
     shelf: &Shelf,
     entries: &[Entry],
@@ -25,7 +25,7 @@ pub(super) fn explain(
     let mut best: Option<(Rank, &Entry)> = None;
     for entry in candidates(entries, request.messages.len()) {
         let rank = search.rank(entry)?;
-        // Of equals the one recorded first is shown.
+        // Of equally near calls the first recorded one is shown.
         if best.as_ref().is_none_or(|(known, _)| rank < *known) {
             best = Some((rank, entry));
         }
@@ -55,7 +55,7 @@ fn candidates(entries: &[Entry], messages: usize) -> Vec<&Entry> {
     candidates
 }
 
-/// How far a call is from the request: pieces that differ, then how little the first differing message agrees.
+/// The distance of a call from the request: differing pieces, then how little the first differing message agrees.
 type Rank = (usize, Reverse<usize>);
 
 struct Search<'a> {
@@ -63,7 +63,7 @@ struct Search<'a> {
     model: &'a str,
     request: &'a Request,
     prints: Prints,
-    /// Digests of messages by file and number. Conversations share them, so each is read once.
+    /// Digests of messages by file and number. Conversations share messages, so each is read once.
     known: HashMap<(u32, u32), Digest>,
 }
 
@@ -89,7 +89,7 @@ impl Search<'_> {
             None => Vec::new(),
         };
         let settings = canonical::settings_text(&call.request.tool_choice, &call.request.sampling);
-        // A message weighs more than the things beside the conversation, which differ for all calls or for none.
+        // Messages weigh more than the other pieces, which usually differ for all calls or for none.
         let pieces = 4 * (recorded.len().max(asked.len()) - head - tail)
             + usize::from(call.model != self.model)
             + usize::from(Digest::of(canonical::tools_text(&tools).as_bytes()) != self.prints.tools)

@@ -19,58 +19,51 @@ use crate::event::CallEvent;
 use crate::failure::Failure;
 use crate::message::{Reply, Request};
 
-/// So many calls that held secrets are compared with a request before it counts as unknown.
+/// How many calls that contained secrets are compared with a request before it counts as unknown.
 const MOST_COMPARED: usize = 1000;
 
-/// Answers calls from the cassettes of a directory. Only places are kept in memory.
+/// Answers calls from the cassettes of a directory. Only positions in the files are kept in memory.
 pub struct Player {
     shelf: Shelf,
-    /// How often each request was asked: the counter at the first call of a group is the group's.
+    /// How often each request was asked; the counter at a group's first call is that of the whole group.
     asked: Vec<AtomicU32>,
 }
 
 /// A recorded call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Played {
-    /// The label of the endpoint that answered last.
+    /// The label of the endpoint that was called last.
     pub endpoint: String,
-    /// What happened on the way.
     pub events: Vec<CallEvent>,
-    /// How it ended.
     pub outcome: Result<Reply, Failure>,
 }
 
-/// Why a call cannot be answered. It displays as a text of several lines for a person.
+/// Why a call cannot be answered. It displays as several lines for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Miss {
-    /// Nothing is recorded in the scope.
+    /// The scope has no recorded calls.
     Scope {
         scope: String,
-        /// How many others there are.
+        /// Number of other scopes.
         others: usize,
-        /// One of them in which this very request is recorded.
+        /// Another scope that has this request, if any.
         elsewhere: Option<String>,
     },
-    /// The request is recorded, but not so often.
+    /// The request was recorded fewer times.
     Exhausted {
         scope: String,
-        /// How often it was asked, this time included.
+        /// How often it was asked, including this time.
         asked: u32,
-        /// How often it was recorded.
         recorded: u32,
     },
-    /// Another request is recorded.
+    /// The scope has only other requests.
     Differs {
         scope: String,
         /// How the nearest recorded request differs, bounded in length.
         difference: String,
     },
     /// The recorded call cannot be read any more.
-    Unreadable {
-        file: PathBuf,
-        /// What is wrong with it.
-        why: String,
-    },
+    Unreadable { file: PathBuf, why: String },
 }
 
 impl fmt::Display for Miss {
@@ -120,17 +113,15 @@ impl fmt::Display for InScope<'_> {
     }
 }
 
-/// The place that the next of several equal requests takes.
+/// The position of a request among equal ones.
 pub(super) enum Slot {
-    /// A recorded call, by its place in the index.
+    /// A recorded call, by its index.
     Recorded(usize),
-    /// One behind all recorded ones.
+    /// After all recorded calls.
     Beyond {
-        /// How often the request was asked.
         asked: u32,
-        /// How often it is recorded.
         recorded: u32,
-        /// The first occurrence that is free.
+        /// The first free occurrence.
         occurrence: u32,
     },
     /// The request is not recorded at all.
@@ -138,8 +129,7 @@ pub(super) enum Slot {
 }
 
 impl Player {
-    /// Reads through the cassettes of a directory. Beside the player there are warnings and notes; without one,
-    /// at least one error.
+    /// Reads the cassettes of a directory. With the player come warnings and notes; without one, at least one error.
     pub fn open(directory: &Path) -> Result<(Self, Vec<Problem>), Vec<Problem>> {
         let (shelf, mut problems) = Shelf::open(directory)?;
         if shelf.is_empty() {
@@ -159,17 +149,15 @@ impl Player {
         Self { shelf, asked }
     }
 
-    /// How many calls can be answered.
     pub fn len(&self) -> usize {
         self.shelf.entries.len()
     }
 
-    /// Whether there is nothing to answer with.
     pub fn is_empty(&self) -> bool {
         self.shelf.entries.is_empty()
     }
 
-    /// The recorded answer to the next of equal requests in a scope.
+    /// The recorded answer to the next of several equal requests in a scope.
     pub fn play(&self, scope: &str, model: &str, request: &Request) -> Result<Played, Miss> {
         let digest = short(&request_digest(model, request));
         match self.take(scope, digest, model, request)? {
@@ -181,7 +169,7 @@ impl Player {
         }
     }
 
-    /// Takes the next place for a request, given also by the digest under which it would be recorded.
+    /// Takes the next position for a request; `print` has the digest under which it would be recorded.
     pub(super) fn take(
         &self,
         scope: &str,
@@ -210,12 +198,10 @@ impl Player {
         Ok(Slot::Beyond { asked: before.saturating_add(1), recorded, occurrence })
     }
 
-    /// The occurrence of a call in the index.
     pub(super) fn occurrence(&self, at: usize) -> u32 {
         self.shelf.entries[at].occurrence
     }
 
-    /// Reads a call.
     pub(super) fn read(&self, at: usize) -> Result<Played, Unreadable> {
         let entry = &self.shelf.entries[at];
         let tape = self.shelf.tape(entry);
@@ -230,7 +216,7 @@ impl Player {
         Ok(Played { endpoint: line.endpoint, events: line.events, outcome })
     }
 
-    /// A call whose request is this one but for what was redacted.
+    /// A call with this request, apart from redacted secrets.
     fn find_redacted(
         &self,
         scope: &Range<usize>,
@@ -247,7 +233,7 @@ impl Player {
         Ok(None)
     }
 
-    /// Whether a call that held secrets may have asked this. What tells calls apart soonest is read first.
+    /// Whether a redacted call may have had this request. The cheapest distinctions are checked first.
     fn could_have_been(&self, entry: &Entry, model: &str, request: &Request) -> Result<bool, Unreadable> {
         let tape = self.shelf.tape(entry);
         let call = tape.call(entry)?;

@@ -1,4 +1,4 @@
-//! Recording: one file per process, one write per call.
+//! Records calls: one file per process, one write per call.
 
 use std::collections::HashMap;
 use std::io;
@@ -16,16 +16,16 @@ use crate::event::CallEvent;
 use crate::failure::Failure;
 use crate::message::{Message, Reply, Request, Tool};
 
-/// Writes calls to a file of its own in a directory.
+/// Writes calls to its own file in a directory.
 pub struct Recorder {
     directory: PathBuf,
     redactor: Arc<Redactor>,
-    /// How often each request was begun, by scope and digest.
+    /// How many calls with each request began, by scope and digest.
     begun: Mutex<HashMap<[u8; 16], u32>>,
     log: Mutex<Option<Log>>,
 }
 
-/// The place of a call that has begun. A ticket that is dropped leaves its place empty.
+/// The position of a call that has begun. Dropping the ticket leaves the position empty.
 #[must_use = "a call is recorded with its ticket"]
 #[derive(Debug)]
 pub struct Ticket {
@@ -35,20 +35,17 @@ pub struct Ticket {
     occurrence: u32,
 }
 
-/// What became of a call that has begun.
+/// A finished call.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
-    /// The request with which it began.
     pub request: &'a Request,
-    /// The label of the endpoint that answered last.
+    /// The label of the endpoint that was called last.
     pub endpoint: &'a str,
-    /// What happened on the way.
     pub events: &'a [CallEvent],
-    /// How it ended.
     pub outcome: &'a Result<Reply, Failure>,
 }
 
-/// A scrubbed request in short: its digest, and the keys of the texts it would store.
+/// Digest of a scrubbed request, and the keys of the texts it would store.
 #[derive(Debug)]
 pub(super) struct Print {
     pub(super) digest: Digest,
@@ -58,14 +55,14 @@ pub(super) struct Print {
 }
 
 impl Recorder {
-    /// Begins a new file in the directory, which is created if need be.
+    /// Creates a new file in the directory, which is created if necessary.
     pub fn create(directory: &Path, redactor: Arc<Redactor>) -> io::Result<Self> {
         let recorder = Self::idle(directory, redactor);
         *lock(&recorder.log) = Some(Log::create(directory)?);
         Ok(recorder)
     }
 
-    /// A recorder that begins its file with the first call.
+    /// A recorder that creates its file with the first call.
     pub(super) fn idle(directory: &Path, redactor: Arc<Redactor>) -> Self {
         Self {
             directory: directory.to_path_buf(),
@@ -75,7 +72,7 @@ impl Recorder {
         }
     }
 
-    /// Fixes the place of a call among equal ones of its scope. To be called in the order in which calls are asked.
+    /// Fixes the position of a call among equal ones of its scope. Calls must begin in the order of their requests.
     pub fn begin(&self, scope: &str, model: &str, request: &Request) -> Ticket {
         self.begin_printed(scope, model, self.print(model, request))
     }
@@ -93,7 +90,7 @@ impl Recorder {
         ticket
     }
 
-    /// A ticket for a place that somebody else has counted.
+    /// A ticket for a position that the caller has counted.
     pub(super) fn ticket(&self, scope: &str, model: &str, print: Print, occurrence: u32) -> Ticket {
         let scrub = |text: &str| self.redactor.scrub(text.to_owned());
         Ticket { scope: scrub(scope), model: scrub(model), print, occurrence }
@@ -149,12 +146,12 @@ impl Recorder {
         log.append(new)
     }
 
-    /// Waits until what was recorded is on the disk. Dropping the recorder does the same and is silent about errors.
+    /// Waits until the recorded calls are on disk. Dropping the recorder does the same but ignores errors.
     pub fn finish(&self) -> io::Result<()> {
         lock(&self.log).as_ref().map_or(Ok(()), Log::sync)
     }
 
-    /// The scrubbed request in short.
+    /// The print of a scrubbed request.
     pub(super) fn print(&self, model: &str, request: &Request) -> Print {
         let mut redacted = self.redactor.finds(model);
         let model = self.redactor.scrub(model.to_owned());
@@ -164,7 +161,7 @@ impl Recorder {
             let (message, found) = scrubbed_message(&self.redactor, message);
             redacted |= found;
             let print = canonical::message_print(&message);
-            // Texts are stored as they are spelled: a reply comes back as the provider wrote it.
+            // Texts are stored in their original spelling: a reply must come back as the provider wrote it.
             let key =
                 if canonical::has_spellings(&message) { text_key(&json(&message)) } else { short(&print) };
             messages.push(key);
@@ -192,12 +189,12 @@ impl Recorder {
 
 impl Drop for Recorder {
     fn drop(&mut self) {
-        // Nobody is left to be told; whoever wants to know calls `finish`.
+        // Drop cannot report errors; callers that need them call `finish`.
         self.finish().ok();
     }
 }
 
-/// The parts of a record that need no numbers, made before the file is locked.
+/// The parts of a record that need no numbers, prepared before the file is locked.
 struct PreparedEntry {
     request: StoredRequest,
     endpoint: String,
@@ -245,7 +242,7 @@ fn scrubbed_tools(redactor: &Redactor, tools: &[Tool]) -> (Vec<Tool>, bool) {
     (tools, scrubber.found)
 }
 
-/// What a request asks beside messages and tools.
+/// The parts of a request other than messages and tools.
 fn scrubbed_settings(redactor: &Redactor, request: &Request) -> (StoredRequest, bool) {
     let mut settings = StoredRequest {
         turn: None,
@@ -259,7 +256,7 @@ fn scrubbed_settings(redactor: &Redactor, request: &Request) -> (StoredRequest, 
     (settings, scrubber.found)
 }
 
-/// What a lock protects here is whole at all times, also when a thread that held it panicked.
+/// No invariant is broken while the lock is held, so a poisoned lock is still usable.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,15 +1,15 @@
-//! Keeping secrets out of cassettes.
+//! Keeps secrets out of cassettes.
 //!
-//! Texts are scrubbed one by one before they become JSON, not line by line afterwards: a secret that happens to
-//! be a word of the format (`system`) must not break a line, and one that stands in JSON inside a text (the
-//! arguments of a tool) is found in its escaped spelling too.
+//! Texts are scrubbed one by one before they become JSON, not line by line afterwards: a secret that happens to be a
+//! word of the format (`system`) must not break a line, and a secret in JSON inside a text (the arguments of a tool) is
+//! found in its escaped spelling too.
 //!
-//! No digest of a secret is written. The digest of a request that holds a secret would let anyone who has the
-//! rest of it try values until one fits, and a password is quickly tried; a truncated digest would do the same over
-//! the turns of a conversation, and a key for it would have to lie beside the cassette. So the digest is taken
-//! from the scrubbed request, and such a call is marked. A request that is replayed with the secret, or with
-//! whatever stands in its place, is compared with marked calls by [`could_be`]. One that repeats a scrubbed reply is
-//! found by its digest.
+//! No digest of a secret is written. From the digest of a request that contains a secret, anyone who has the rest of
+//! the request could find the secret by trying values; for a password that is quick. A truncated digest would reveal as
+//! much over the turns of a conversation, and a key for the digest would have to be beside the cassette. So the digest
+//! is taken from the scrubbed request, and such a call is marked. [`could_be`] compares a replayed request that
+//! contains the secret, or something in its place, with marked calls. A request that repeats a scrubbed reply is found
+//! by its digest.
 
 use aec_base::secret::Redactor;
 use serde_json::{Map, Value};
@@ -18,7 +18,7 @@ use crate::event::CallEvent;
 use crate::failure::Failure;
 use crate::message::{Message, Part, Reply, Sampling, Stop, Tool, ToolCall, ToolChoice};
 
-/// Scrubs texts where they are and remembers whether it found something.
+/// Scrubs texts in place and remembers whether it found a secret.
 pub(super) struct Scrubber<'a> {
     redactor: &'a Redactor,
     pub(super) found: bool,
@@ -138,12 +138,12 @@ impl<'a> Scrubber<'a> {
     }
 }
 
-/// Whether the text holds a mark that a redactor leaves.
+/// Whether the text contains a redaction mark.
 pub(super) fn is_marked(text: &str) -> bool {
     next_mark(text).is_some()
 }
 
-/// Whether a scrubbed text may have been this one: the same, with anything in the place of each mark.
+/// Whether a scrubbed text may come from this text: equal except at the marks.
 pub(super) fn could_be(scrubbed: &str, text: &str) -> bool {
     let Some((first, mut rest)) = next_mark(scrubbed) else { return scrubbed == text };
     let Some(mut text) = text.strip_prefix(first) else { return false };
@@ -155,7 +155,7 @@ pub(super) fn could_be(scrubbed: &str, text: &str) -> bool {
     text.ends_with(rest)
 }
 
-/// What stands before and behind the first `[NAME redacted]`.
+/// The text before and after the first `[NAME redacted]`.
 fn next_mark(text: &str) -> Option<(&str, &str)> {
     const END: &str = " redacted]";
     let mut searched = 0;

@@ -14,7 +14,7 @@ use super::redact::{could_be, is_marked};
 use super::tape::{Tape, Unreadable};
 use crate::message::{Request, Tools};
 
-/// Where a call lies. One for every call, so it is small.
+/// The position of a call. There is one for every call, so it is small.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) digest: [u8; 16],
@@ -27,22 +27,21 @@ pub(super) struct Entry {
     pub(super) redacted: bool,
 }
 
-/// The files and the index.
 #[derive(Default)]
 pub(super) struct Shelf {
     tapes: Vec<Tape>,
     scopes: IndexSet<Box<str>>,
-    /// Scopes whose names held secrets.
+    /// Scopes whose names contained secrets.
     marked_scopes: Vec<usize>,
     /// Ordered by scope, digest and occurrence.
     pub(super) entries: Vec<Entry>,
-    /// Places of calls that held secrets, in the same order.
+    /// Positions of calls that contained secrets, in the same order.
     redacted: Vec<usize>,
 }
 
 impl Shelf {
-    /// Reads all files of a directory. Damaged lines are left out with a warning; a file that cannot be used at
-    /// all is an error, since calls would be missed without a visible reason.
+    /// Reads all files of a directory. Damaged lines are skipped with a warning; an unusable file is an error, since
+    /// its calls would be missing without a visible reason.
     pub(super) fn open(directory: &Path) -> Result<(Self, Vec<Problem>), Vec<Problem>> {
         let mut names = Vec::new();
         let listed = fs_err::read_dir(directory).and_then(|entries| {
@@ -81,13 +80,12 @@ impl Shelf {
         Ok((shelf, problems))
     }
 
-    /// Whether the directory holds any cassette.
     pub(super) fn is_empty(&self) -> bool {
         self.tapes.is_empty()
     }
 
-    /// Orders the index. Of calls with one key the newest file's is kept: whoever records a trial again goes on
-    /// from its new answers, not from those of a recording that may have been broken off.
+    /// Sorts the index. Of calls with the same key the one in the newest file is kept: a trial that is recorded again
+    /// continues from its new answers, not from those of a recording that may have been interrupted.
     fn sort(&mut self, problems: &mut Vec<Problem>) {
         self.entries.sort_unstable_by_key(|entry| {
             (entry.scope, entry.digest, entry.occurrence, Reverse(entry.file), entry.offset)
@@ -113,18 +111,16 @@ impl Shelf {
             }
             if repeated > 0 {
                 let what =
-                    format!("calls that stand in the file twice, the first of which is used: {repeated}");
+                    format!("calls that are in the file twice, of which the first is used: {repeated}");
                 problems.push(Problem::warning(what).id(FAMILY.number(18)).in_file(tape.path()));
             }
         }
     }
 
-    /// The file of a call.
     pub(super) fn tape(&self, entry: &Entry) -> &Tape {
         &self.tapes[entry.file as usize]
     }
 
-    /// How many scopes there are.
     pub(super) fn scope_count(&self) -> usize {
         self.scopes.len()
     }
@@ -133,7 +129,7 @@ impl Shelf {
         self.scopes.get_index(entry.scope as usize).map_or("", |name| name)
     }
 
-    /// The calls of a scope. A scope whose name held a secret is found by what is left of it.
+    /// The calls of a scope. A scope whose name contained a secret is matched by the rest of its name.
     pub(super) fn scope(&self, name: &str) -> Option<Range<usize>> {
         let index = self.scopes.get_index_of(name).or_else(|| {
             let alike = |index: &&usize| self.scopes.get_index(**index).is_some_and(|it| could_be(it, name));
@@ -145,7 +141,7 @@ impl Shelf {
         (start < end).then_some(start..end)
     }
 
-    /// The calls of a scope with one digest.
+    /// The calls of a scope with this digest.
     pub(super) fn group(&self, scope: &Range<usize>, digest: [u8; 16]) -> Option<Range<usize>> {
         let entries = &self.entries[scope.clone()];
         let start = scope.start + entries.partition_point(|entry| entry.digest < digest);
@@ -153,7 +149,7 @@ impl Shelf {
         (start < end).then_some(start..end)
     }
 
-    /// The calls among these that held secrets, in the order in which they were recorded.
+    /// The calls in this range that contained secrets, in the order of recording.
     pub(super) fn redacted(&self, scope: &Range<usize>) -> Vec<&Entry> {
         let start = self.redacted.partition_point(|place| *place < scope.start);
         let end = self.redacted.partition_point(|place| *place < scope.end);
@@ -163,7 +159,6 @@ impl Shelf {
         found
     }
 
-    /// The request of a call.
     pub(super) fn request(&self, entry: &Entry) -> Result<(String, Request), Unreadable> {
         let tape = self.tape(entry);
         let call = tape.call(entry)?;

@@ -1,4 +1,4 @@
-//! One file of a cassette: read through once for its places, and then piece by piece on demand.
+//! One file of a cassette: scanned once for positions, then read in pieces on demand.
 
 use std::fs::File;
 use std::io::{self, BufReader};
@@ -18,10 +18,10 @@ use super::log::short;
 use super::shelf::Entry;
 use crate::message::{Message, Tool};
 
-/// More problems of one file are only counted.
+/// Further problems of one file are only counted.
 const MOST_PROBLEMS: usize = 20;
 
-/// A file and where its texts lie.
+/// A file and the positions of its texts.
 pub(super) struct Tape {
     path: PathBuf,
     file: File,
@@ -29,19 +29,19 @@ pub(super) struct Tape {
     turns: Vec<Turn>,
 }
 
-/// Where a text lies.
+/// The position of a text.
 struct Text {
     number: u32,
     length: u32,
     offset: u64,
 }
 
-/// A message after others.
+/// A message after other ones.
 struct Turn {
     number: u32,
     after: Option<u32>,
     message: u32,
-    /// How many messages there are up to this one.
+    /// Number of messages up to this one.
     depth: u32,
 }
 
@@ -53,7 +53,7 @@ pub(super) struct Unreadable {
 }
 
 impl Tape {
-    /// Reads a file through. `None` if it cannot be used, which is an error among the problems.
+    /// Scans a file. `None` if it is unusable; then the problems contain an error.
     pub(super) fn scan(
         path: &Path,
         index: u32,
@@ -89,12 +89,10 @@ impl Tape {
         Some((tape, entries))
     }
 
-    /// The file's own name.
     pub(super) fn name(&self) -> String {
         self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    /// The file.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -111,7 +109,6 @@ impl Tape {
         self.text(number)
     }
 
-    /// A list of tools.
     pub(super) fn tools(&self, number: u32) -> Result<Vec<Tool>, Unreadable> {
         self.text(number)
     }
@@ -122,7 +119,7 @@ impl Tape {
         let mut next = turn;
         while let Some(turn) = next.and_then(|number| self.turn(number)) {
             numbers.push(turn.message);
-            // Turns refer backwards only, so this ends.
+            // Turns refer only backwards, so this ends.
             next = turn.after;
         }
         numbers.reverse();
@@ -160,7 +157,7 @@ impl Tape {
     }
 }
 
-/// A file being read through.
+/// The scan of a file.
 struct Scan<'a> {
     tape: Tape,
     index: u32,
@@ -170,11 +167,11 @@ struct Scan<'a> {
     unsaid: usize,
 }
 
-/// Why a line is of no use.
+/// Why a line is unusable.
 enum Damage {
-    /// It is not a record.
+    /// It is not a valid record.
     Form(String),
-    /// It refers to something that is not there.
+    /// It refers to an undefined number.
     Reference(String),
 }
 
@@ -212,9 +209,9 @@ impl Scan<'_> {
         Ok(())
     }
 
-    /// Checks the first line; `false` if there is nothing to read behind it.
+    /// Checks the first line; `false` if nothing follows it.
     fn header(&mut self, line: Option<jsonl::Line<'_>>) -> Result<bool, Box<Problem>> {
-        // A process that is stopped at once leaves an empty file or a piece of the line that it always writes.
+        // A process killed at once leaves an empty file or part of the line that it always writes first.
         let born = line.filter(|line| line.is_whole || !Header::line().as_bytes().starts_with(line.bytes));
         let Some(line) = born else {
             let note = Problem::note("the cassette is empty").id(FAMILY.number(15));
@@ -252,12 +249,12 @@ impl Scan<'_> {
             }
             Ok(Line::Turn(turn)) => self.turn(&turn),
             Ok(Line::Call(call)) => self.call(&call, length, offset),
-            // Serde counts lines too, and knows only this one.
+            // Serde also counts lines, but sees only this one.
             Err(error) => Err(Damage::Form(error.to_string().replace(" at line 1 column ", " at column "))),
         }
     }
 
-    /// Numbers grow, so that they can be searched for and nothing refers to itself.
+    /// Numbers must increase, so that they can be searched and nothing refers to itself.
     fn check_order(&self, number: u32) -> Result<(), Damage> {
         let text = self.tape.texts.last().map_or(0, |text| text.number);
         let turn = self.tape.turns.last().map_or(0, |turn| turn.number);

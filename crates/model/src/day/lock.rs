@@ -1,4 +1,4 @@
-//! One lock for the directory of a book: whoever reads, decides and writes holds it.
+//! The lock of a book's directory, which a process holds while it reads, decides and writes.
 
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -9,10 +9,10 @@ use fs_err::os::unix::fs::OpenOptionsExt as _;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-/// Holders need microseconds. One that was stopped in the middle must not stop everybody else for good.
+/// Holders need microseconds. A holder that was stopped in between must not block the others forever.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
-/// How often to look again before sleeping between looks.
+/// How many times to retry before sleeping between retries.
 const EAGER_LOOKS: u32 = 200;
 
 #[derive(Debug)]
@@ -28,14 +28,14 @@ impl DirectoryLock {
         Ok(Self { file: open_file(&path)?, path })
     }
 
-    /// Takes the lock. Nothing is held when this fails.
+    /// Takes the lock. If this fails, the lock is not held.
     pub(super) fn lock(&mut self) -> io::Result<()> {
         let begin = Instant::now();
         let mut looks = 0;
         loop {
             match flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) if is_at(&self.file, &self.path) => return Ok(()),
-                // Somebody removed the file, so others lock another one.
+                // The file was removed, so other processes lock a new one.
                 Ok(()) => {
                     if let Some(parent) = self.path.parent() {
                         fs_err::create_dir_all(parent)?;
@@ -63,7 +63,7 @@ impl DirectoryLock {
     }
 
     pub(super) fn unlock(&self) {
-        // It cannot fail on a descriptor that is open, and closing it would release the lock too.
+        // Unlocking an open descriptor cannot fail, and closing it would release the lock as well.
         let _ = flock(&self.file, FlockOperation::Unlock);
     }
 }
@@ -72,7 +72,7 @@ fn open_file(path: &Path) -> io::Result<fs_err::File> {
     fs_err::OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
 }
 
-/// Whether the open file is the one that the path leads to.
+/// Whether the path leads to this open file.
 pub(super) fn is_at(file: &fs_err::File, path: &Path) -> bool {
     match (file.metadata(), path.metadata()) {
         (Ok(open), Ok(there)) => (open.dev(), open.ino()) == (there.dev(), there.ino()),

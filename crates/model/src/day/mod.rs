@@ -1,11 +1,11 @@
-//! The day's spending of all processes that share a directory: an append-only file per day in UTC.
+//! The daily spending of all processes that share a directory: an append-only file for each day in UTC.
 //!
-//! A call is reserved in the book before it is made and settled after. All processes add up the same lines, under one
-//! lock, so together they stay within the budget. A reservation whose process is gone stays spent at its bound, since
-//! the call may have been billed. A call belongs to the day on which it was reserved.
+//! A call is reserved in the book before it is made and settled afterwards. All processes add up the same lines under
+//! one lock, so together they stay within the budget. A reservation whose process has died stays spent at its bound,
+//! since the call may have been billed. A call belongs to the day of its reservation.
 //!
-//! Nothing is synced to the disk: a process that is killed loses nothing, a machine that loses power may lose the last
-//! lines. The directory must lie on a file system on which `flock` works.
+//! Nothing is synced to disk: a killed process loses nothing, but a machine that loses power may lose the last lines.
+//! The directory must be on a file system that supports `flock`.
 
 mod line;
 mod lock;
@@ -27,21 +27,15 @@ use self::sheet::Sheet;
 use crate::meter::{Amount, Budget, Shortage};
 use crate::money::MicroDollars;
 
-/// Why the book cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum BookError {
     #[error("{0}")]
     Io(#[from] std::io::Error),
     #[error("{path} has format {version}, which this program does not know; use a newer aec-bench")]
-    Newer {
-        /// The file.
-        path: PathBuf,
-        /// Its format.
-        version: u32,
-    },
+    Newer { path: PathBuf, version: u32 },
 }
 
-/// Says which day it is, as `2026-11-16`.
+/// Returns the current day, as `2026-11-16`.
 pub type Today = Arc<dyn Fn() -> String + Send + Sync>;
 
 /// The book of a directory. Clones share it.
@@ -53,58 +47,56 @@ struct Inner {
     lock: DirectoryLock,
     run: Run,
     today: Today,
-    /// Today, and days of which reservations of this run are open.
+    /// Today's sheet, and those of days with open reservations of this run.
     sheets: BTreeMap<String, Sheet>,
     next_id: u64,
-    /// Settlements that could not be written yet. There are never more than open reservations: while this is not
-    /// empty, nothing is reserved.
+    /// Settlements that could not be written yet. There are never more than open reservations: while any are unwritten,
+    /// nothing is reserved.
     unwritten: Vec<(String, Line)>,
 }
 
-/// A reservation in the book. It is settled with [`DayBook::settle`].
+/// A reservation in the book, which [`DayBook::settle`] settles.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Booking {
     day: String,
     id: u64,
 }
 
-/// What the book says to a reservation.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// It is made.
     Granted(Booking),
-    /// It does not fit now, but would if calls under way turned out cheaper than their bounds.
+    /// It does not fit now, but would if calls in flight turn out cheaper than their bounds.
     Later,
-    /// It does not fit, whatever becomes of the calls under way.
+    /// It does not fit, whatever the calls in flight cost.
     Never(Shortage),
 }
 
-/// What the day adds up to.
+/// The sums of a day.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Standing {
     pub day: String,
-    /// What is gone: settled calls, and open ones of processes that are gone.
+    /// Settled calls, and open ones of dead processes.
     pub spent: Amount,
-    /// How much of that money nobody confirmed.
+    /// Part of the spent money that no provider confirmed.
     pub unconfirmed: MicroDollars,
-    /// What processes that live have set aside.
+    /// Reserved by running processes.
     pub reserved: Amount,
-    /// Lines that could not be read. Each process that was killed while it wrote may leave one.
+    /// Unreadable lines. Each process killed while writing may leave one.
     pub damaged_lines: u64,
 }
 
 impl DayBook {
-    /// Opens the book of a directory, which is created. The day is that of the system's clock, in UTC.
+    /// Opens the book of a directory, which is created if necessary. The day is that of the system clock, in UTC.
     pub fn open(directory: &Path) -> Result<Self, BookError> {
         Self::open_with(directory, Arc::new(|| Timestamp::now().as_str().chars().take(10).collect()))
     }
 
-    /// Opens a book whose one day never ends: the spending of all processes of an experiment.
+    /// Opens a book with a single endless day: the spending of all processes of an experiment.
     pub fn open_timeless(directory: &Path) -> Result<Self, BookError> {
         Self::open_with(directory, Arc::new(|| "experiment".to_owned()))
     }
 
-    /// Opens the book of a directory with a clock of one's own.
+    /// Opens the book of a directory with another clock.
     pub fn open_with(directory: &Path, today: Today) -> Result<Self, BookError> {
         let mut lock = DirectoryLock::open(directory)?;
         lock.lock()?;
@@ -114,24 +106,24 @@ impl DayBook {
         let (sheets, unwritten) = (BTreeMap::new(), Vec::new());
         let inner = Inner { directory, lock, run: run?, today, sheets, next_id: 0, unwritten };
         let book = Self(Arc::new(Mutex::new(inner)));
-        // A book that cannot be read is better found now than at the first call.
+        // Finds an unreadable book now instead of at the first call.
         book.standing()?;
         Ok(book)
     }
 
-    /// Sets an amount aside if all processes together stay within the budget.
+    /// Reserves an amount if all processes together stay within the budget.
     pub fn reserve(&self, asked: Amount, budget: &Budget) -> Result<Answer, BookError> {
         self.inner().guarded(|inner| inner.reserve(asked, budget))
     }
 
-    /// Whether an amount can never fit, judged by what was read last: who would wait in vain need not wait.
+    /// Whether an amount can never fit, according to the last reading: then the caller need not wait.
     pub(crate) fn known_shortage(&self, asked: Amount, budget: &Budget) -> Option<Shortage> {
         let inner = self.inner();
         let sheet = inner.sheets.get(&(inner.today)())?;
         budget.shortage(sheet.sums().settled, asked)
     }
 
-    /// Writes down what became of a reservation. What cannot be written now is written with the next entry; until
+    /// Records the settlement of a reservation. One that cannot be written now is written with the next entry; until
     /// then the reservation counts at its bound.
     pub fn settle(&self, booking: Booking, spent: Amount, unconfirmed: MicroDollars) {
         let mut inner = self.inner();
@@ -148,7 +140,7 @@ impl DayBook {
         }
     }
 
-    /// What today adds up to.
+    /// The sums of today.
     pub fn standing(&self) -> Result<Standing, BookError> {
         let mut inner = self.inner();
         let day = (inner.today)();
@@ -179,7 +171,7 @@ impl fmt::Debug for DayBook {
 }
 
 impl Inner {
-    /// Does something under the lock of the directory, after what could not be written before.
+    /// Runs `work` under the lock of the directory, after writing what could not be written before.
     fn guarded<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T, BookError>) -> Result<T, BookError> {
         self.lock.lock()?;
         let done = self.write_pending().and_then(|()| work(self));
@@ -207,7 +199,7 @@ impl Inner {
         let sums = sheet.sums();
         let reserved = sums.reserved();
         if budget.shortage(sums.settled.plus(reserved), asked).is_some() {
-            // Only now does it matter who of the holders still lives.
+            // Checks only now which holders are still running, because only now does it matter.
             let live = sums.reserved_by(|run| run == own || run::is_alive(&directory, run));
             let gone = sums.settled.plus(reserved.minus(live));
             return Ok(match budget.shortage(gone, asked) {
@@ -238,7 +230,7 @@ impl Inner {
         }
     }
 
-    /// Forgets the sheets of other days, but for those on which something of this run is open.
+    /// Drops the sheets of other days, except those with open reservations of this run.
     fn leave_old_days(&mut self, today: &str) {
         let own = &self.run.id;
         self.sheets.retain(|day, sheet| day == today || sheet.sums().open.contains_key(own));

@@ -1,5 +1,5 @@
-//! Whether the process that set money aside still lives: each holds a lock on a file of its own, which the kernel
-//! releases when the process ends, however it ends. Process ids come again; locks do not.
+//! Whether the process that reserved money is still running: each process holds a lock on its own file, which the
+//! kernel releases when the process ends, however it ends. Process ids are reused; locks are not.
 
 use std::fs::File;
 use std::io;
@@ -14,18 +14,18 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 /// Lock files of runs, below the directory of the book.
 const DIRECTORY: &str = "runs";
 
-/// This process, as far as one book goes. Its lock file goes with it.
+/// This process, for one book. Dropping it removes its lock file.
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) id: String,
     path: PathBuf,
-    /// Holds the lock. It is closed on `exec`, so no child keeps it.
+    /// The lock. It is closed on `exec`, so no child process keeps it.
     _lock: fs_err::File,
 }
 
 impl Run {
-    /// Enters a run. The caller holds the lock of the book, so nobody can take the new file for an abandoned one
-    /// before it is locked.
+    /// Creates a run. The caller holds the lock of the book, so no other process can take the new file for an abandoned
+    /// one before it is locked.
     pub(super) fn enter(book: &Path) -> io::Result<Self> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let directory = book.join(DIRECTORY);
@@ -50,14 +50,14 @@ impl Run {
 
 impl Drop for Run {
     fn drop(&mut self) {
-        // What is left behind is swept away by the next run.
+        // The next run removes a file that is left behind.
         std::fs::remove_file(&self.path).ok();
     }
 }
 
-/// Whether the run is still there. A run whose file is gone or not locked has ended.
+/// Whether the run is still active. A run whose file is missing or not locked has ended.
 pub(super) fn is_alive(book: &Path, id: &str) -> bool {
-    // Ids come from a file; one that is a path would ask about another file.
+    // Ids come from a file; an id that is a path would check another file.
     if id.is_empty() || id.contains(['/', '\0']) || id == "." || id == ".." {
         return false;
     }
@@ -66,15 +66,15 @@ pub(super) fn is_alive(book: &Path, id: &str) -> bool {
 
 fn is_locked(path: &Path) -> bool {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-    // Whatever is not clearly an end is taken for life: the file of a run that lives must not be swept away.
+    // In doubt the run counts as active: its file must not be removed while it is.
     match File::options().read(true).custom_flags(flags).open(path) {
-        // The lock that is got here goes when the file is closed.
+        // Closing the file releases the lock taken here.
         Ok(file) => flock(&file, FlockOperation::NonBlockingLockShared).is_err(),
         Err(error) => error.kind() != io::ErrorKind::NotFound,
     }
 }
 
-/// Removes the files of runs that ended without doing so.
+/// Removes the files of runs that could not remove them.
 fn sweep(directory: &Path) -> io::Result<()> {
     for entry in fs_err::read_dir(directory)? {
         let path = entry?.path();

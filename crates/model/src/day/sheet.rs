@@ -1,5 +1,5 @@
-//! One day's file: what its lines add up to. The sums are made from the lines alone, own lines included, so two
-//! processes that have read the same lines agree.
+//! One day's file and its sums. The sums come from the lines alone, including those of this process, so two processes
+//! that have read the same lines agree.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,10 +16,9 @@ use super::lock::is_at;
 use crate::meter::Amount;
 use crate::money::MicroDollars;
 
-/// How much is read at a time.
+/// Bytes to read at a time.
 const PIECE: usize = 64 * 1024;
 
-/// One day's file and its sums.
 #[derive(Debug)]
 pub(super) struct Sheet {
     path: PathBuf,
@@ -28,28 +27,26 @@ pub(super) struct Sheet {
     sums: Sums,
 }
 
-/// What the lines up to an offset add up to.
+/// The sums of the lines up to an offset.
 #[derive(Debug, Default)]
 pub(super) struct Sums {
-    /// Where the first line begins that was not read yet.
+    /// The start of the first unread line.
     offset: u64,
-    /// What settled reservations took.
     pub(super) settled: Amount,
-    /// How much of that money nobody confirmed.
+    /// Part of that money that no provider confirmed.
     pub(super) unconfirmed: MicroDollars,
-    /// What is set aside, by run and reservation.
+    /// Reservations by run and id.
     pub(super) open: BTreeMap<String, BTreeMap<u64, Amount>>,
-    /// Lines that could not be read.
     pub(super) damaged: u64,
 }
 
 impl Sums {
-    /// Everything that is set aside.
+    /// The sum of all reservations.
     pub(super) fn reserved(&self) -> Amount {
         self.open.values().flat_map(BTreeMap::values).copied().fold(Amount::default(), Amount::plus)
     }
 
-    /// What is set aside by runs of which this is true.
+    /// The sum of the reservations of matching runs.
     pub(super) fn reserved_by(&self, mut holds: impl FnMut(&str) -> bool) -> Amount {
         self.open
             .iter()
@@ -90,10 +87,10 @@ impl Sheet {
         &self.sums
     }
 
-    /// Reads what was appended since the last time. Needs no lock: half a line is left for later.
+    /// Reads the lines appended since the last time. Needs no lock: an incomplete line is left for later.
     pub(super) fn catch_up(&mut self) -> Result<(), BookError> {
         if !is_at(&self.file, &self.path) {
-            // Somebody removed or replaced the file: what is there now counts.
+            // The file was removed or replaced: its present contents count.
             if let Some(parent) = self.path.parent() {
                 fs_err::create_dir_all(parent)?;
             }
@@ -104,7 +101,7 @@ impl Sheet {
         if size < self.sums.offset {
             self.sums = Sums::default();
         }
-        // The beginning of a line whose end lies in the next piece.
+        // The beginning of a line that continues in the next piece.
         let mut begun = Vec::new();
         let mut at = self.sums.offset;
         while at < size {
@@ -140,19 +137,19 @@ impl Sheet {
         Ok(())
     }
 
-    /// Appends a line. The caller holds the lock and has caught up.
+    /// Appends a line. The caller must hold the lock and have caught up.
     pub(super) fn append(&mut self, line: &Line) -> Result<(), BookError> {
         let size = self.file.metadata()?.len();
         let mut text = Vec::new();
         if size > self.sums.offset {
-            // A writer was killed in the middle of a line.
+            // A killed writer left an incomplete line.
             text.push(b'\n');
         }
         if size == 0 {
             text.extend(jsonl::line(&Line::Open { schema_version: SCHEMA_VERSION, day: self.day.clone() })?);
         }
         text.extend(jsonl::line(line)?);
-        // One call, so that a kill comes before or after it and hardly ever within.
+        // A single write, which a kill hardly ever interrupts.
         self.file.write_all(&text)?;
         self.catch_up()
     }

@@ -1,4 +1,4 @@
-//! Several who share a day.
+//! Several processes that share a day.
 
 mod processes;
 
@@ -68,7 +68,7 @@ fn what_a_run_that_ended_had_set_aside_is_spent() {
     assert!(matches!(reserve(&two, 50, 100), Answer::Never(Shortage::Money { spent: MicroDollars(60), .. })));
     let standing = two.standing().unwrap();
     assert_eq!((standing.spent, standing.reserved, standing.unconfirmed.0), (amount(60), amount(0), 60));
-    // Lock files of runs that ended go, those of runs that live stay.
+    // Lock files of ended runs are removed, those of active runs stay.
     let three = open(dir.path());
     assert_eq!(fs_err::read_dir(dir.path().join("runs")).unwrap().count(), 2);
     drop((two, three));
@@ -106,11 +106,11 @@ fn what_was_read_is_not_read_again() {
         book.settle(booking, amount(7), MicroDollars(0));
     }
     let text = fs_err::read_to_string(file(dir.path())).unwrap();
-    // In place: a write would not change the file's identity either.
+    // In place: the file keeps its identity.
     fs_err::write(file(dir.path()), text.replace("\"money\":7", "\"money\":9")).unwrap();
     assert_eq!(book.standing().unwrap().spent, amount(21));
     assert_eq!(open(dir.path()).standing().unwrap().spent.money, MicroDollars(27));
-    // A file that was cut or replaced counts as it is.
+    // A file that was truncated or replaced counts with its present contents.
     fs_err::write(file(dir.path()), "").unwrap();
     assert_eq!(book.standing().unwrap().spent, amount(0));
     fs_err::remove_dir_all(dir.path()).unwrap();
@@ -182,7 +182,7 @@ proptest! {
                     books[who].settle(booking, amount(money * share / 100), MicroDollars(0));
                 },
                 _ => {
-                    // The run ends and another one takes its place.
+                    // The run ends and another one replaces it.
                     spent += held[who].drain(..).map(|(_, money)| money).sum::<u64>();
                     books[who] = open(dir.path());
                 }

@@ -1,4 +1,4 @@
-//! Framing of AWS event streams: bytes cut anywhere become whole events; exceptions become failures.
+//! Framing of AWS event streams: bytes cut at any point become whole events; exceptions become failures.
 
 use aws_smithy_eventstream::frame::read_message_from;
 use aws_smithy_types::event_stream::Message;
@@ -8,13 +8,12 @@ use serde_json::Value;
 use crate::dialect::reported;
 use crate::failure::{Failure, FailureKind};
 
-/// Longest frame that is kept while it is incomplete.
+/// In bytes; a longer frame is an error.
 const LONGEST_FRAME: usize = 16 * 1024 * 1024;
 
 /// Shortest frame: two lengths and two checksums.
 const SHORTEST_FRAME: usize = 16;
 
-/// Collects bytes and hands out events.
 #[derive(Debug, Default)]
 pub struct AwsFrames {
     buffer: BytesMut,
@@ -24,12 +23,12 @@ pub struct AwsFrames {
 pub struct AwsEvent {
     /// The `:event-type` header.
     pub kind: String,
-    /// What it carries, JSON as a rule.
+    /// Usually JSON.
     pub payload: Bytes,
 }
 
 impl AwsFrames {
-    /// Takes bytes and gives every event that they complete to `sink`.
+    /// Takes bytes and passes every completed event to `sink`.
     pub fn take(
         &mut self,
         bytes: &[u8],
@@ -45,7 +44,7 @@ impl AwsFrames {
         Ok(())
     }
 
-    /// Whether no part of a frame is waiting for its rest.
+    /// Whether no incomplete frame is waiting.
     pub fn is_between_frames(&self) -> bool {
         self.buffer.is_empty()
     }
@@ -91,7 +90,7 @@ fn event(message: &Message) -> Result<AwsEvent, Failure> {
     }
 }
 
-/// The words of an exception, and those of the model's own server behind it.
+/// The message of an exception, and that of the model's server behind it.
 fn exception_text(payload: &[u8]) -> String {
     let Ok(value) = serde_json::from_slice::<Value>(payload) else {
         return String::from_utf8_lossy(payload).into_owned();
@@ -149,7 +148,7 @@ mod tests {
         assert_eq!(events(&[&stream()]).unwrap(), expected);
     }
 
-    /// The frame of the format's own documentation: no headers, payload `{'foo':'bar'}`.
+    /// The frame in the format's documentation: no headers, payload `{'foo':'bar'}`.
     #[test]
     fn checksums_are_those_of_the_format() {
         let frame = b"\0\0\0\x1d\0\0\0\0\xfd\x52\x8c\x5a{'foo':'bar'}\xc3\x65\x39\x36";
@@ -163,7 +162,7 @@ mod tests {
         for bit in 0..whole.len() * 8 {
             let mut damaged = whole.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
-            // A longer length only makes the frame wait; all else is an error at once.
+            // A greater length only makes the reader wait; other damage is an error at once.
             match events(&[&damaged]) {
                 Ok(found) => assert!(found.len() < 2, "bit {bit}"),
                 Err(failure) => assert_eq!((failure.kind, failure.retryable), (FailureKind::Protocol, true)),
@@ -229,7 +228,7 @@ mod tests {
         fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200), length in 0_u8..=200) {
             let mut bytes = bytes;
             drop(events(&[&bytes]));
-            // A small length makes the decoder look inside.
+            // A small length makes the decoder parse the frame.
             bytes.splice(0..0, [0, 0, 0, length]);
             drop(events(&[&bytes]));
         }

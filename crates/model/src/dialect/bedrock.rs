@@ -1,7 +1,7 @@
 //! Anthropic's models on Amazon Bedrock: the messages format inside `InvokeModel`.
 //!
-//! Bedrock names the model and the wish for a stream in the path, and wraps each event of a stream in base64
-//! inside an AWS event stream. For what the format does not have, see [`crate::dialect::anthropic`].
+//! Bedrock puts the model and the choice of streaming in the path, and wraps each event of a stream in base64 inside an
+//! AWS event stream. For what the format lacks, see [`crate::dialect::anthropic`].
 
 use aec_base::text::percent_encoded;
 use base64::Engine as _;
@@ -46,8 +46,8 @@ impl Dialect for BedrockInvoke {
     }
 }
 
-/// The path of an operation on a model. Ids contain `:`, those of inference profiles also `/`; AWS wants the id as
-/// one segment in which all but unreserved characters are escaped, and signs that spelling.
+/// The path of an operation on a model. Ids contain `:`, those of inference profiles also `/`; AWS expects the id as
+/// one segment with all but unreserved characters escaped, and signs that spelling.
 pub(crate) fn model_path(model: &str, operation: &str) -> String {
     format!("/model/{}/{operation}", percent_encoded(model))
 }

@@ -1,14 +1,13 @@
-//! Framing of server-sent events: bytes cut anywhere become whole events.
+//! Framing of server-sent events: bytes cut at any point become whole events.
 
 use crate::failure::{Failure, FailureKind};
 
-/// Longest event that is kept while it is incomplete.
+/// In bytes; a longer incomplete event is an error.
 const LONGEST_EVENT: usize = 16 * 1024 * 1024;
 
-/// Collects lines and hands out events.
 #[derive(Debug, Default)]
 pub struct EventFrames {
-    /// Bytes of a line that has not ended yet.
+    /// Bytes of an incomplete line.
     line: Vec<u8>,
     name: String,
     data: String,
@@ -25,7 +24,7 @@ pub struct Event {
 }
 
 impl EventFrames {
-    /// Takes bytes and gives every event that they complete to `sink`.
+    /// Takes bytes and passes every completed event to `sink`.
     pub fn take(
         &mut self,
         bytes: &[u8],
@@ -84,7 +83,7 @@ impl EventFrames {
                 self.has_data = true;
             }
             "event" => value.clone_into(&mut self.name),
-            // Comments, ids and retry hints mean nothing here.
+            // Comments, ids and retry hints are ignored.
             _ => {}
         }
         Ok(None)

@@ -1,21 +1,20 @@
-//! Reading JSON objects that a provider sent: known fields are taken out and checked, what is left is unknown.
+//! Reads JSON objects from a provider: known fields are removed and checked; the remaining ones are unknown.
 
 use serde_json::{Map, Value};
 
 use crate::failure::{Failure, FailureKind, excerpt};
 
-/// An object and the place where it was found.
+/// An object and its path in the answer.
 pub(crate) struct Fields {
     at: String,
     map: Map<String, Value>,
 }
 
-/// The failure of an answer in which something is not what its format says.
+/// The failure of an answer that violates its format.
 pub(crate) fn malformed(at: &str, wanted: &str) -> Failure {
     Failure::passing(FailureKind::Protocol, format!("`{at}` in the provider's answer is not {wanted}"))
 }
 
-/// The JSON of a body or an event.
 pub(crate) fn parse(bytes: &[u8], what: &str) -> Result<Value, Failure> {
     serde_json::from_slice(bytes).map_err(|error| {
         let text = String::from_utf8_lossy(&bytes[..bytes.len().min(2_000)]);
@@ -25,7 +24,7 @@ pub(crate) fn parse(bytes: &[u8], what: &str) -> Result<Value, Failure> {
 }
 
 impl Fields {
-    /// The fields of an object; `at` names it in messages and is empty for the outermost one.
+    /// The fields of an object; `at` is its path in messages, empty for the outermost one.
     pub(crate) fn of(value: Value, at: impl Into<String>) -> Result<Self, Failure> {
         let at = at.into();
         match value {
@@ -37,18 +36,18 @@ impl Fields {
         }
     }
 
-    /// The name of a field in messages.
+    /// The path of a field in messages.
     pub(crate) fn path(&self, key: &str) -> String {
         if self.at.is_empty() { key.to_owned() } else { format!("{}.{key}", self.at) }
     }
 
-    /// Takes a field out; null is as good as absent.
+    /// Removes a field; null counts as absent.
     pub(crate) fn take(&mut self, key: &str) -> Option<Value> {
-        // Not `remove`, which would shuffle the fields that stay.
+        // Not `remove`, which would reorder the remaining fields.
         self.map.shift_remove(key).filter(|value| !value.is_null())
     }
 
-    /// Takes a field out that must be there.
+    /// Removes a required field.
     pub(crate) fn need(&mut self, key: &str) -> Result<Value, Failure> {
         self.take(key).ok_or_else(|| malformed(&self.path(key), "there"))
     }
@@ -61,12 +60,12 @@ impl Fields {
         }
     }
 
-    /// A text that must be there.
+    /// Removes a required text.
     pub(crate) fn need_text(&mut self, key: &str) -> Result<String, Failure> {
         self.text(key)?.ok_or_else(|| malformed(&self.path(key), "a text"))
     }
 
-    /// A number of things.
+    /// Removes an unsigned number.
     pub(crate) fn count(&mut self, key: &str) -> Result<Option<u64>, Failure> {
         match self.take(key) {
             None => Ok(None),
@@ -77,7 +76,7 @@ impl Fields {
         }
     }
 
-    /// A number of things that must be there.
+    /// Removes a required unsigned number.
     pub(crate) fn need_count(&mut self, key: &str) -> Result<u64, Failure> {
         self.count(key)?.ok_or_else(|| malformed(&self.path(key), "a count"))
     }
@@ -87,12 +86,12 @@ impl Fields {
         self.take(key).map(|value| Self::of(value, at)).transpose()
     }
 
-    /// An object that must be there.
+    /// Removes a required object.
     pub(crate) fn need_object(&mut self, key: &str) -> Result<Self, Failure> {
         self.object(key)?.ok_or_else(|| malformed(&self.path(key), "an object"))
     }
 
-    /// A list that must be there.
+    /// Removes a required list.
     pub(crate) fn need_list(&mut self, key: &str) -> Result<Vec<Value>, Failure> {
         match self.take(key) {
             Some(Value::Array(list)) => Ok(list),
@@ -100,23 +99,21 @@ impl Fields {
         }
     }
 
-    /// Puts a field back.
     pub(crate) fn put(&mut self, key: &str, value: impl Into<Value>) {
         self.map.insert(key.to_owned(), value.into());
     }
 
-    /// Whether a field is there.
     pub(crate) fn has(&self, key: &str) -> bool {
         self.map.get(key).is_some_and(|value| !value.is_null())
     }
 
-    /// What nobody took; nulls say nothing and are left out.
+    /// The fields that were not removed, without nulls.
     pub(crate) fn rest(mut self) -> Map<String, Value> {
         self.map.retain(|_, value| !value.is_null());
         self.map
     }
 
-    /// The rest of an answer: what nobody took of it, of its blocks and of its usage.
+    /// The remaining fields of an answer, of its blocks and of its usage.
     pub(crate) fn rest_with(self, blocks: Vec<Value>, usage: Map<String, Value>) -> Map<String, Value> {
         let mut rest = self.rest();
         rest.extend((!blocks.is_empty()).then(|| ("blocks".to_owned(), blocks.into())));
@@ -125,7 +122,7 @@ impl Fields {
     }
 }
 
-/// Adds what is not null; a later value replaces an earlier one.
+/// Adds values that are not null; a later value replaces an earlier one.
 pub(crate) fn merge(target: &mut Map<String, Value>, source: Map<String, Value>) {
     for (key, value) in source {
         if !value.is_null() {
@@ -134,7 +131,7 @@ pub(crate) fn merge(target: &mut Map<String, Value>, source: Map<String, Value>)
     }
 }
 
-/// Appends to a text that grows piece by piece.
+/// Appends to a text that arrives in pieces.
 pub(crate) fn append(block: &mut Map<String, Value>, key: &str, piece: &str) {
     match block.get_mut(key) {
         Some(Value::String(text)) => text.push_str(piece),
@@ -144,7 +141,7 @@ pub(crate) fn append(block: &mut Map<String, Value>, key: &str, piece: &str) {
     }
 }
 
-/// Appends to a list that grows piece by piece.
+/// Appends to a list that arrives in pieces.
 pub(crate) fn push(block: &mut Map<String, Value>, key: &str, item: Value) {
     match block.get_mut(key) {
         Some(Value::Array(list)) => list.push(item),
@@ -154,8 +151,8 @@ pub(crate) fn push(block: &mut Map<String, Value>, key: &str, item: Value) {
     }
 }
 
-/// Arguments of a tool call that came in pieces: JSON if they are, else the text as it is. A model that is cut
-/// off by its limit leaves half an object.
+/// Arguments of a tool call that arrived in pieces: as JSON if valid, else as text. A model cut off by its limit leaves
+/// half an object.
 pub(crate) fn arguments(text: String) -> Value {
     if text.trim().is_empty() {
         return Value::Object(Map::new());
@@ -163,7 +160,6 @@ pub(crate) fn arguments(text: String) -> Value {
     serde_json::from_str(&text).unwrap_or(Value::String(text))
 }
 
-/// Arguments of a tool call as text.
 pub(crate) fn arguments_text(input: Value) -> String {
     match input {
         Value::String(text) => text,

@@ -1,4 +1,4 @@
-//! Errors as providers send them, and answers that are none: which kind of failure is it, and can it pass?
+//! Classifies errors from providers, and answers that are unusable: the kind of failure, and whether it is temporary.
 
 use std::time::SystemTime;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::failure::{Failure, FailureKind, excerpt};
 use crate::message::{Reply, Stop};
 
-/// Phrases by which providers say that a request exceeds the context, in lower case.
+/// Phrases that mean that a request exceeds the context, in lower case.
 const OVERLONG: [&str; 12] = [
     "context_length_exceeded",
     "maximum context length",
@@ -24,7 +24,7 @@ const OVERLONG: [&str; 12] = [
     "exceeded model token limit",
 ];
 
-/// Phrases by which providers say that their filter stepped in.
+/// Phrases that mean that the provider's filter intervened.
 const FILTERED: [&str; 7] = [
     "content_filter",
     "content filtering policy",
@@ -35,11 +35,10 @@ const FILTERED: [&str; 7] = [
     "guardrail",
 ];
 
-/// Phrases by which providers say that an account is empty. Some report it as a rate limit; waiting does not
-/// fill it.
+/// Phrases that mean that an account is empty. Some providers report it as a rate limit; waiting does not help.
 const EXHAUSTED: [&str; 3] = ["insufficient_quota", "credit balance is too low", "billing_hard_limit"];
 
-/// The failure behind an answer whose status is not a success.
+/// The failure of an answer whose status is not a success.
 pub fn refused(status: StatusCode, headers: &HeaderMap, body: &[u8], now: SystemTime) -> Failure {
     let text = String::from_utf8_lossy(body);
     let said = error_text(&text);
@@ -55,9 +54,9 @@ pub fn refused(status: StatusCode, headers: &HeaderMap, body: &[u8], now: System
         .retry_after(aec_http::pause::retry_after(headers, now))
 }
 
-/// The failure that an error object stands for when the status was a success: inside a body, or amid a stream.
-/// Such an object may name the status that it would have had; otherwise its words decide, and what they leave
-/// open is the provider's fault and may pass.
+/// The failure of an error object that came with a success status: inside a body, or within a stream. The object may
+/// name the status that it would have had; otherwise its words decide, and without clear words it is a temporary fault
+/// of the provider.
 pub fn refused_within(error: &Value) -> Failure {
     let said = error_words(error).unwrap_or_else(|| error.to_string());
     let lower = said.to_lowercase();
@@ -98,17 +97,17 @@ fn contains_any(text: &str, phrases: &[&str]) -> bool {
     phrases.iter().any(|phrase| text.contains(phrase))
 }
 
-/// What a status and the provider's words, in lower case, mean: the kind, and whether trying again can help.
+/// The meaning of a status and the provider's words in lower case: the kind, and whether a retry can help.
 fn classify(status: u16, lower: &str) -> (FailureKind, bool) {
     let has = |phrases: &[&str]| contains_any(lower, phrases);
     match status {
         400 | 403 | 422 if has(&FILTERED) => (FailureKind::ContentFilter, false),
         400 | 413 | 422 if has(&OVERLONG) || status == 413 => (FailureKind::Overlong, false),
-        // Bedrock says so with 400 or 429.
+        // Bedrock reports it with 400 or 429.
         400 if has(&["throttlingexception"]) => (FailureKind::Rate, true),
         400 | 429 if has(&EXHAUSTED) => (FailureKind::Auth, false),
         401..=403 => (FailureKind::Auth, false),
-        // More in one request than the limit gives in a minute: waiting does not make it smaller.
+        // One request exceeds the limit of a whole minute: waiting does not make it smaller.
         429 if has(&["request too large", "must be reduced"]) => (FailureKind::Overlong, false),
         429 => (FailureKind::Rate, true),
         408 | 409 | 424 | 425 => (FailureKind::Server, true),
@@ -118,7 +117,7 @@ fn classify(status: u16, lower: &str) -> (FailureKind, bool) {
     }
 }
 
-/// The provider's own words: the message and code inside an error object, or the text as it is.
+/// The provider's message: the message and code inside an error object, or the text itself.
 fn error_text(body: &str) -> String {
     let Ok(value) = serde_json::from_str::<Value>(body) else { return body.to_owned() };
     error_words(value.get("error").unwrap_or(&value)).unwrap_or_else(|| body.to_owned())
@@ -148,7 +147,7 @@ fn error_words(error: &Value) -> Option<String> {
     })
 }
 
-/// What is wrong with an answer that was read without trouble, if anything.
+/// The fault of a successfully decoded answer, if it has one.
 pub fn inspect(reply: &Reply) -> Option<Failure> {
     if reply.says_something() {
         return None;

@@ -1,4 +1,4 @@
-//! Errors that come inside an answer whose status was a success, as streams have them once they are under way.
+//! Errors inside an answer whose status was a success, as in the middle of a stream.
 
 use std::time::SystemTime;
 
@@ -7,7 +7,7 @@ use http::{HeaderMap, StatusCode};
 use crate::dialect::refusal::refused;
 use crate::failure::{Failure, excerpt};
 
-/// The failure behind an error type of Anthropic's.
+/// The failure for an error type of Anthropic.
 pub fn by_anthropic(kind: &str, message: &str) -> Failure {
     let status = match kind {
         "invalid_request_error" => StatusCode::BAD_REQUEST,
@@ -18,13 +18,13 @@ pub fn by_anthropic(kind: &str, message: &str) -> Failure {
         "request_too_large" => StatusCode::PAYLOAD_TOO_LARGE,
         "rate_limit_error" => StatusCode::TOO_MANY_REQUESTS,
         "timeout_error" => StatusCode::GATEWAY_TIMEOUT,
-        // `api_error`, `overloaded_error` and what is not known yet.
+        // `api_error`, `overloaded_error` and unknown types.
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     };
     as_if(status, kind, message)
 }
 
-/// The failure behind an exception of Bedrock's.
+/// The failure for a Bedrock exception.
 pub fn by_bedrock(exception: &str, message: &str) -> Failure {
     // Names come in both spellings: `throttlingException` in streams, `ThrottlingException` elsewhere.
     let status = match exception.to_ascii_lowercase().trim_end_matches("exception") {
@@ -33,13 +33,13 @@ pub fn by_bedrock(exception: &str, message: &str) -> Failure {
         "accessdenied" => StatusCode::FORBIDDEN,
         "resourcenotfound" => StatusCode::NOT_FOUND,
         "throttling" | "modelnotready" | "servicequotaexceeded" => StatusCode::TOO_MANY_REQUESTS,
-        // `internalServer`, `serviceUnavailable`, `modelStreamError`, `modelTimeout`, `modelError` and the unknown.
+        // `internalServer`, `serviceUnavailable`, `modelStreamError`, `modelTimeout`, `modelError` and unknown ones.
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     };
     as_if(status, exception, message)
 }
 
-/// The failure judged as if it had come with a status of its own.
+/// Classifies the failure as if it had come with this status.
 fn as_if(status: StatusCode, kind: &str, message: &str) -> Failure {
     let failure = refused(status, &HeaderMap::new(), message.as_bytes(), SystemTime::UNIX_EPOCH);
     Failure { message: format!("the provider reports {kind}: {}", excerpt(message)), status: None, ..failure }

@@ -1,4 +1,4 @@
-//! Conversations in formats that insist on alternating turns and on results of tools coming first.
+//! Conversations in formats that require alternating turns, with the results of tools first.
 
 use serde_json::Value;
 
@@ -12,12 +12,11 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
-    /// Whether the harness speaks.
     pub(crate) fn is_user(&self) -> bool {
         self.role != Role::Assistant
     }
 
-    /// The role as these formats spell it.
+    /// The role in the spelling of these formats.
     pub(crate) fn role(&self) -> &'static str {
         if self.is_user() { "user" } else { "assistant" }
     }
@@ -30,8 +29,8 @@ impl Turn {
     }
 }
 
-/// The turns of a conversation without its system messages. `block` gives the wire form of a part, or nothing
-/// for a part that is not sent; turns without blocks disappear.
+/// The turns of a conversation without its system messages. `block` returns the wire form of a part, or `None` to leave
+/// it out; turns without blocks are left out too.
 pub(crate) fn turns(messages: &[Message], block: impl Fn(&Part) -> Option<Value>) -> Vec<Turn> {
     let mut turns: Vec<Turn> = Vec::new();
     for message in messages.iter().filter(|message| message.role != Role::System) {
@@ -49,7 +48,7 @@ pub(crate) fn turns(messages: &[Message], block: impl Fn(&Part) -> Option<Value>
     turns
 }
 
-/// The texts of all system messages; blank ones, which servers reject, are left out.
+/// The texts of all system messages, without blank ones, which servers reject.
 pub(crate) fn system_texts(messages: &[Message]) -> impl Iterator<Item = &str> {
     messages
         .iter()

@@ -1,4 +1,4 @@
-//! Connections of the gateway: so many at once, none of them for ever, and an orderly end.
+//! Connections of the gateway: bounded in number and time, with an orderly end.
 
 use std::future::Future;
 use std::io;
@@ -14,18 +14,17 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{Semaphore, watch};
 
-/// Most connections at once; more wait to be accepted.
+/// Most concurrent connections; further ones wait to be accepted.
 const CONNECTIONS: usize = 4096;
 
 /// How long the head of a request may take.
 const HEAD_TIME: Duration = Duration::from_secs(15);
 
-/// How long calls under way may go on after a stop.
+/// How long calls in flight may continue after a stop.
 const DRAIN_TIME: Duration = Duration::from_secs(30);
 
-/// Where connections come from.
+/// A source of connections.
 pub trait Listener: Send {
-    /// A connection.
     type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
 
     fn next(&self) -> impl Future<Output = io::Result<Self::Stream>> + Send;
@@ -49,7 +48,7 @@ impl Listener for UnixListener {
     }
 }
 
-/// Serves connections until `stop` is done.
+/// Serves connections until `stop` completes.
 pub(super) async fn serve(
     listener: impl Listener,
     router: Router,
@@ -70,7 +69,7 @@ pub(super) async fn serve(
             () = &mut stop => break,
         };
         let Ok(stream) = stream else {
-            // Out of descriptors, or a client that has gone already: others may come.
+            // Out of descriptors, or the client already disconnected: others may come.
             tokio::time::sleep(Duration::from_millis(10)).await;
             continue;
         };
@@ -86,7 +85,7 @@ pub(super) async fn serve(
                 stopped.wait_for(|stopped| *stopped).await.map(drop).ok();
             };
             tokio::select! {
-                // A client that breaks off is its own affair.
+                // A client may disconnect at any time; that is no error.
                 _ = &mut connection => {}
                 () = told => {
                     connection.as_mut().graceful_shutdown();
@@ -99,7 +98,7 @@ pub(super) async fn serve(
     drop(listener);
     stopping.send_replace(true);
     let everybody = u32::try_from(CONNECTIONS).unwrap_or(u32::MAX);
-    // Whoever takes longer is cut off when the runtime ends.
+    // Connections that take longer are closed when the runtime ends.
     tokio::time::timeout(DRAIN_TIME, places.acquire_many(everybody)).await.ok();
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Who may use the gateway for what. A token names a grant; a grant names models, a budget and nothing else.
+//! Permissions of the gateway. A token identifies a grant; a grant has models, a budget and nothing else.
 
 use std::collections::HashMap;
 use std::io::{self, Read as _};
@@ -13,19 +13,19 @@ use crate::client::{Model, Scope};
 use crate::failure::Failure;
 use crate::message::{Reply, Request};
 
-/// What the holder of a token may do.
+/// The permissions of a token.
 #[derive(Debug)]
 pub struct Grant {
-    /// Models that may be called, by the names under which they may be asked for.
+    /// The models that may be called, by name.
     pub models: Vec<Model>,
-    /// On whose behalf calls are made and who pays.
+    /// The context of the calls and the account that pays.
     pub scope: Scope,
-    /// Most calls at once.
+    /// Most concurrent calls.
     pub max_in_flight: u32,
 }
 
 impl Grant {
-    /// Calls at once that one trial may reasonably make.
+    /// A reasonable number of concurrent calls for one trial.
     pub const USUAL_IN_FLIGHT: u32 = 64;
 
     pub(super) fn model(&self, name: &str) -> Option<&Model> {
@@ -33,10 +33,10 @@ impl Grant {
     }
 }
 
-/// Sees what the holder of a token asks, and what it is answered.
+/// Observes the requests made with a token, and the answers.
 pub type Witness = Arc<dyn Fn(&Request, &Result<Reply, Failure>) + Send + Sync>;
 
-/// All grants, by the digest of their tokens: the tokens themselves are not kept.
+/// All grants, by the digest of their tokens; the tokens themselves are not kept.
 #[derive(Debug, Default)]
 pub(super) struct Grants(RwLock<HashMap<Digest, Arc<Holder>>>);
 
@@ -54,7 +54,7 @@ impl std::fmt::Debug for Holder {
     }
 }
 
-/// A call in flight. Dropping it ends it.
+/// A call in flight, which ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct InFlight(Arc<Holder>);
 
@@ -62,7 +62,7 @@ impl Grants {
     pub(super) fn issue(&self, grant: Grant, witness: Option<Witness>) -> io::Result<Secret> {
         let mut random = [0_u8; 32];
         fs_err::File::open("/dev/urandom")?.read_exact(&mut random)?;
-        // The digest of random bytes is as random, and comes with its hexadecimal form.
+        // A digest of random bytes is as random, and has a hexadecimal form.
         let token = format!("aec-{}", Digest::of(&random).hex());
         let revoked = watch::Sender::new(false);
         let holder = Arc::new(Holder { grant, witness, in_flight: AtomicU32::new(0), revoked });
@@ -86,13 +86,13 @@ impl Grants {
 }
 
 impl Holder {
-    /// Done when the token is taken back.
+    /// Completes when the token is revoked.
     pub(super) async fn revoked(&self) {
         // The sender lives as long as the holder, so waiting cannot fail.
         self.revoked.subscribe().wait_for(|revoked| *revoked).await.ok();
     }
 
-    /// Begins a call, if there are not too many.
+    /// Begins a call, unless there are too many.
     pub(super) fn enter(self: &Arc<Self>) -> Option<InFlight> {
         let limit = self.grant.max_in_flight;
         let entered = self

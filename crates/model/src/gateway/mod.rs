@@ -1,5 +1,5 @@
-//! The local gateway: agents speak to it as they would to a provider, and reach the models that their token names.
-//! An agent is not trusted, so a request is read strictly and says nothing that is not understood.
+//! The local gateway: agents use it like a provider and reach only the models of their token. Agents are not trusted,
+//! so requests are decoded strictly: whatever is not understood is refused.
 
 pub mod anthropic;
 mod connections;
@@ -14,15 +14,13 @@ pub use server::{Gateway, environment};
 
 use crate::message::Request;
 
-/// A request that an agent sent to the gateway.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Inbound {
     /// The model as the agent names it.
     pub model: String,
-    /// Whether the agent wants the answer as a stream of events.
+    /// Whether the agent wants the answer as a stream.
     pub stream: bool,
-    /// Whether a stream is to end with what the call took.
+    /// Whether a stream ends with the usage.
     pub include_usage: bool,
-    /// What is asked.
     pub request: Request,
 }

@@ -1,7 +1,7 @@
-//! The gateway as a server: agents speak to it as they would to a provider, and never see a key.
+//! The gateway as a server: agents use it like a provider, and never see a key.
 //!
-//! An answer is always complete before it is sent: that is what makes retries, cassettes and budgets the same here
-//! as everywhere. A client that asked for a stream gets signs of life until then, and the answer as a stream.
+//! An answer is always complete before it is sent, so that retries, cassettes and budgets work as everywhere else. A
+//! client that requested a stream gets keep-alive comments until then, and then the answer as a stream.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -27,24 +27,24 @@ use crate::client::Model;
 use crate::failure::{Failure, FailureKind};
 use crate::message::Reply;
 
-/// Largest request; pictures are the reason that it is not smaller.
+/// In bytes; pictures need this much.
 const LARGEST_REQUEST: usize = 32 * 1024 * 1024;
 
 /// How long a request may take to arrive.
 const BODY_TIME: Duration = Duration::from_mins(1);
 
-/// How long an answer may take before a streaming client gets its first sign of life. Failures before this have
-/// their own status.
+/// How long an answer may take before a streaming client gets the first keep-alive. Earlier failures still have their
+/// own status.
 const FIRST_SIGN: Duration = Duration::from_secs(5);
 
-/// Time between signs of life.
+/// Time between keep-alives.
 const NEXT_SIGN: Duration = Duration::from_secs(10);
 
-/// Lets those who hold a token call the models that the token names.
+/// Lets the holders of tokens call the models of their grants.
 #[derive(Clone, Debug, Default)]
 pub struct Gateway(Arc<Grants>);
 
-/// Whose format a client speaks.
+/// The format that a client uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Speech {
     OpenAi,
@@ -52,27 +52,26 @@ enum Speech {
 }
 
 impl Gateway {
-    /// A gateway that nobody may use yet.
+    /// A gateway without tokens.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Makes a token for a grant.
+    /// Issues a token for a grant.
     pub fn issue(&self, grant: Grant) -> io::Result<Secret> {
         self.0.issue(grant, None)
     }
 
-    /// Makes a token for a grant, and lets somebody see what is said under it.
+    /// Issues a token for a grant, with an observer of its calls.
     pub fn issue_watched(&self, grant: Grant, witness: Witness) -> io::Result<Secret> {
         self.0.issue(grant, Some(witness))
     }
 
-    /// Ends a token; whether there was one.
+    /// Revokes a token; returns whether it existed.
     pub fn revoke(&self, token: &Secret) -> bool {
         self.0.revoke(token)
     }
 
-    /// Everything it answers.
     fn router(&self) -> Router {
         Router::new()
             .route("/health", get(async || "ok\n"))
@@ -84,7 +83,7 @@ impl Gateway {
             .with_state(Arc::clone(&self.0))
     }
 
-    /// Serves connections until `stop` is done, then lets calls under way end for a while.
+    /// Serves connections until `stop` completes, then lets calls in flight continue for a while.
     pub async fn serve<L: Listener>(
         &self,
         listener: L,
@@ -94,7 +93,7 @@ impl Gateway {
     }
 }
 
-/// Variables by which the usual libraries find the gateway.
+/// Variables by which common libraries find the gateway.
 pub fn environment(address: std::net::SocketAddr, token: &Secret) -> Vec<(String, String)> {
     let own = |name: &str, value: String| (name.to_owned(), value);
     vec![
@@ -105,7 +104,7 @@ pub fn environment(address: std::net::SocketAddr, token: &Secret) -> Vec<(String
     ]
 }
 
-/// The token that a request carries, wherever its library puts keys.
+/// The grant of a request's token, in whichever header its library puts keys.
 fn holder(grants: &Grants, headers: &HeaderMap) -> Option<Arc<Holder>> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let bearer = text("authorization").and_then(|value| {
@@ -135,7 +134,7 @@ async fn messages(State(grants): State<Arc<Grants>>, request: Request) -> Respon
 }
 
 async fn answer(speech: Speech, grants: &Grants, request: Request) -> Response {
-    // Who asks comes before what is asked: a body is read only from those who hold a token, and only so many at once.
+    // The token is checked first: a body is read only for holders of a token, and only a limited number at once.
     let Some(holder) = holder(grants, request.headers()) else { return speech.refuse(&no_token()) };
     let Some(in_flight) = holder.enter() else {
         let what = format!("more than {} calls at once", holder.grant.max_in_flight);
@@ -170,7 +169,7 @@ async fn answer(speech: Speech, grants: &Grants, request: Request) -> Response {
     }
 }
 
-/// The request in a body, and the model that it names.
+/// The request in a body, and its model.
 async fn read(speech: Speech, holder: &Holder, body: Body) -> Result<(Inbound, Model), Failure> {
     let refuse = |what: &str| Failure::lasting(FailureKind::Request, what);
     let body = tokio::time::timeout(BODY_TIME, axum::body::to_bytes(body, LARGEST_REQUEST))
@@ -194,7 +193,7 @@ type CallFuture = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
 type Outcome = Result<Reply, Failure>;
 
-/// What a provider says about a key is not for those who must not know it.
+/// Hides a provider's messages about keys from the agent.
 fn discreet(failure: Failure) -> Failure {
     match failure.kind {
         FailureKind::Auth => {
@@ -208,7 +207,7 @@ fn no_token() -> Failure {
     Failure::lasting(FailureKind::Auth, "a token of this gateway is needed").status(401)
 }
 
-/// How a reply is to be written.
+/// How to write a reply.
 #[derive(Clone, Debug)]
 struct Answer {
     speech: Speech,
@@ -237,7 +236,7 @@ impl Answer {
         }
     }
 
-    /// Signs of life until the call has ended, then the answer. Dropping the response drops the call.
+    /// Sends keep-alives until the call has ended, then the answer. Dropping the response drops the call.
     fn patient(self, call: CallFuture) -> Response {
         let pieces = stream::unfold((Some(call), false), move |(call, begun)| {
             let answer = self.clone();
@@ -258,7 +257,7 @@ impl Answer {
     }
 
     fn sign_of_life(&self) -> String {
-        // A comment, which every reader of event streams skips.
+        // A comment, which all readers of event streams skip.
         ": waiting for the model\n\n".to_owned()
     }
 
@@ -291,7 +290,7 @@ impl Speech {
 
     fn refuse(self, failure: &Failure) -> Response {
         let (status, body) = self.failure(failure);
-        // Without a token the question is who, with one it is what.
+        // 401 means an unknown token; with a valid one the failure's own status applies.
         let status = if failure.status == Some(401) { 401 } else { status };
         let mut response = whole(StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY), &body);
         if let Some(wait) = failure.retry_after_ms {

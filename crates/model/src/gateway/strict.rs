@@ -1,23 +1,23 @@
-//! JSON from somebody who is not trusted: no key twice, no key that nobody asked for, no value of another type.
+//! Strict reading of untrusted JSON: no duplicate keys, no unknown keys, no values of another type.
 
 use aec_base::json::Strict;
 use serde_json::{Map, Value};
 
-/// Parses JSON in which no object has a key twice. Two readers of such an object could see different things.
+/// Parses JSON without duplicate keys. Two readers of a duplicate key could see different values.
 pub(super) fn parse(bytes: &[u8]) -> Result<Value, String> {
     let Strict(value) =
         serde_json::from_slice(bytes).map_err(|error| format!("the body is not sound JSON: {error}"))?;
     Ok(value)
 }
 
-/// An object whose keys are taken one by one; what is left in the end is refused. A null is an absent value.
+/// An object whose keys are removed one by one; remaining keys are refused. Null counts as absent.
 pub(super) struct Fields {
     object: Map<String, Value>,
     place: String,
 }
 
 impl Fields {
-    /// The fields of a value that has to be an object. The place is empty for the whole body.
+    /// The fields of a value that must be an object. The place is empty for the whole body.
     pub(super) fn of(value: Value, place: impl Into<String>) -> Result<Self, String> {
         let place = place.into();
         match value {
@@ -27,22 +27,22 @@ impl Fields {
         }
     }
 
-    /// Where a key stands, for messages.
+    /// The path of a key, for messages.
     pub(super) fn place(&self, key: &str) -> String {
         if self.place.is_empty() { key.to_owned() } else { format!("{}.{key}", self.place) }
     }
 
-    /// The objection that a value is not what it should be.
+    /// The message that a value has the wrong type.
     pub(super) fn objection(&self, key: &str, expected: &str) -> String {
         format!("`{}` is not {expected}", self.place(key))
     }
 
-    /// The objection that a key has to be there.
+    /// The message that a required key is missing.
     pub(super) fn missing(&self, key: &str) -> String {
         format!("`{}` is missing", self.place(key))
     }
 
-    /// Takes a value of any type.
+    /// Removes a value of any type.
     pub(super) fn take(&mut self, key: &str) -> Option<Value> {
         self.object.shift_remove(key).filter(|value| !value.is_null())
     }
@@ -59,7 +59,7 @@ impl Fields {
         }
     }
 
-    /// Takes a text.
+    /// Removes a text.
     pub(super) fn text(&mut self, key: &str) -> Result<Option<String>, String> {
         self.take_as(key, "a text", |value| match value {
             Value::String(text) => Some(text),
@@ -67,7 +67,7 @@ impl Fields {
         })
     }
 
-    /// Takes a text that has to be there and not be empty.
+    /// Removes a required text that must not be empty.
     pub(super) fn name(&mut self, key: &str) -> Result<String, String> {
         match self.text(key)? {
             Some(name) if !name.is_empty() => Ok(name),
@@ -76,22 +76,22 @@ impl Fields {
         }
     }
 
-    /// Takes true or false.
+    /// Removes a boolean.
     pub(super) fn flag(&mut self, key: &str) -> Result<Option<bool>, String> {
         self.take_as(key, "true or false", |value| value.as_bool())
     }
 
-    /// Takes a number.
+    /// Removes a number.
     pub(super) fn number(&mut self, key: &str) -> Result<Option<f64>, String> {
         self.take_as(key, "a number", |value| value.as_f64())
     }
 
-    /// Takes a whole number.
+    /// Removes a whole number.
     pub(super) fn whole(&mut self, key: &str) -> Result<Option<i64>, String> {
         self.take_as(key, "a whole number", |value| value.as_i64())
     }
 
-    /// Takes a list.
+    /// Removes a list.
     pub(super) fn list(&mut self, key: &str) -> Result<Option<Vec<Value>>, String> {
         self.take_as(key, "a list", |value| match value {
             Value::Array(items) => Some(items),
@@ -99,13 +99,13 @@ impl Fields {
         })
     }
 
-    /// Takes an object with fields of its own.
+    /// Removes an object.
     pub(super) fn fields(&mut self, key: &str) -> Result<Option<Self>, String> {
         let place = self.place(key);
         self.take(key).map(|value| Self::of(value, place)).transpose()
     }
 
-    /// Refuses what is left.
+    /// Refuses remaining keys.
     pub(super) fn finish(self) -> Result<(), String> {
         match self.object.keys().next() {
             None => Ok(()),

@@ -1,4 +1,4 @@
-//! Budgets and what is asked of them.
+//! Budgets and the amounts requested from them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::message::Usage;
 use crate::money::MicroDollars;
 use crate::price::{Bound, DEFAULT_IMAGE_TOKENS, Price};
 
-/// Most that may be spent. What is absent is not limited.
+/// The most that may be spent. What is absent is not limited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Budget {
@@ -25,17 +25,15 @@ impl Budget {
     /// No limit.
     pub const UNLIMITED: Self = Self { money: None, tokens: None };
 
-    /// A limit in money alone.
     pub fn of_money(money: MicroDollars) -> Self {
         Self { money: Some(money), tokens: None }
     }
 
-    /// A limit in tokens alone.
     pub fn of_tokens(tokens: u64) -> Self {
         Self { money: None, tokens: Some(tokens) }
     }
 
-    /// What is missing when `asked` comes on top of `spent`.
+    /// What is missing if `asked` is added to `spent`.
     pub(crate) fn shortage(&self, spent: Amount, asked: Amount) -> Option<Shortage> {
         if let Some(cap) = self.money
             && spent.money.plus(asked.money) > cap
@@ -51,7 +49,7 @@ impl Budget {
     }
 }
 
-/// Whose account it is. Who decides by it which limit ended a call compares it; people read its name.
+/// The kind of an account. Code compares it to see which limit ended a call; users read its name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AccountKind {
@@ -65,9 +63,9 @@ pub enum AccountKind {
     Evaluations,
     /// One attempt at a trial.
     Trial,
-    /// What a harness allows itself within a trial.
+    /// A limit that a harness sets for itself within a trial.
     Harness,
-    /// An account that nobody decides by.
+    /// An account on which no code decides.
     Named(String),
 }
 
@@ -91,7 +89,6 @@ impl<S: AsRef<str> + ?Sized> From<&S> for AccountKind {
     }
 }
 
-/// Money and tokens together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Amount {
     pub money: MicroDollars,
@@ -99,13 +96,11 @@ pub struct Amount {
 }
 
 impl Amount {
-    /// Both together.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self { money: self.money.plus(other.money), tokens: self.tokens.saturating_add(other.tokens) }
     }
 
-    /// What is left when the other is taken away.
     #[must_use]
     pub fn minus(self, other: Self) -> Self {
         Self { money: self.money.minus(other.money), tokens: self.tokens.saturating_sub(other.tokens) }
@@ -116,17 +111,15 @@ impl Amount {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shortage {
     Money {
-        /// The budget.
         cap: MicroDollars,
-        /// What is gone for good.
+        /// Spent for good.
         spent: MicroDollars,
         /// The most that the call can cost.
         asked: MicroDollars,
     },
     Tokens {
-        /// The budget.
         cap: u64,
-        /// What is gone for good.
+        /// Spent for good.
         spent: u64,
         /// The most that the call can take.
         asked: u64,
@@ -146,10 +139,10 @@ impl fmt::Display for Shortage {
     }
 }
 
-/// The most that a call can take, worked out before it is made.
+/// The most that a call can take, computed before it is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quote {
-    /// The model, as totals name it.
+    /// The name of the model in totals.
     pub model: Arc<str>,
     /// The most that it can cost; `None` when the model is unpriced.
     pub money: Option<MicroDollars>,
@@ -158,7 +151,7 @@ pub struct Quote {
 }
 
 impl Quote {
-    /// The quote of a call with this input and at most `output` tokens of answer.
+    /// The quote of a call with this input and at most `output` output tokens.
     pub fn new(model: &str, price: Option<&Price>, input: Bound, output: u64) -> Self {
         let image_tokens = price.map_or(DEFAULT_IMAGE_TOKENS, |price| price.image_tokens);
         let all_input = input.tokens.saturating_add(input.images.saturating_mul(image_tokens));
@@ -169,30 +162,28 @@ impl Quote {
         }
     }
 
-    /// What is set aside for it.
+    /// The amount to reserve for it.
     pub(super) fn amount(&self) -> Amount {
         Amount { money: self.money.unwrap_or_default(), tokens: self.tokens }
     }
 }
 
-/// How a call ended, as far as money goes.
+/// How a call is charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Charge {
-    /// The provider said what it took.
+    /// The provider reported the usage.
     Actual {
-        /// The tokens.
         usage: Usage,
         /// Their price; `None` when the model is unpriced.
         cost: Option<MicroDollars>,
     },
-    /// The provider may have billed up to this, say after a lost connection.
+    /// The provider may have billed up to this, for example after a lost connection.
     Bound {
-        /// The most tokens.
         tokens: u64,
-        /// The most that they cost; `None` is what was set aside.
+        /// The most that they cost; `None` means the reserved amount.
         cost: Option<MicroDollars>,
     },
-    /// Nothing was billed: it was never sent, or refused with an error status.
+    /// Nothing was billed: the call was never sent, or refused with an error status.
     Nothing,
 }
 
@@ -202,20 +193,11 @@ pub enum Refusal {
     #[error(
         "the budget of {account} does not cover the call: {shortage}; raise the budget, or lower the limit of output tokens"
     )]
-    Short {
-        /// Whose budget.
-        account: AccountKind,
-        /// How it falls short.
-        shortage: Shortage,
-    },
+    Short { account: AccountKind, shortage: Shortage },
     #[error(
         "the model {model} is unpriced, so the budget of {account} in money cannot hold; add its price to configs/prices.toml, or allow unpriced models"
     )]
-    Unpriced {
-        /// Whose budget.
-        account: AccountKind,
-        model: String,
-    },
+    Unpriced { account: AccountKind, model: String },
     #[error("the day's spending is unknown: {0}")]
     Book(String),
 }

@@ -1,4 +1,4 @@
-//! One account's numbers: what is spent, what is set aside, and whether a call fits.
+//! The numbers of one account: spent, reserved, and whether a call fits.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use super::{Unpriced, Waiting};
 use crate::day::DayBook;
 use crate::money::MicroDollars;
 
-/// What became of a call, worked out once for all accounts above it.
+/// The charge of a call, computed once for all accounts above it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Bill(Spending);
 
@@ -22,7 +22,7 @@ impl Bill {
                 bill.usage = usage;
                 match cost {
                     Some(cost) => bill.spent = cost,
-                    // A model that had a price when it was asked had one when it answered: no cost is no proof of none.
+                    // The model had a price when the call was reserved, so a missing cost does not mean zero.
                     None => (bill.spent, bill.unconfirmed) = (set_aside, set_aside),
                 }
                 bill.unpriced_calls = u64::from(cost.is_none() && quote.money.is_none());
@@ -38,7 +38,7 @@ impl Bill {
         Self(bill)
     }
 
-    /// What is spent.
+    /// The amount spent.
     pub(super) fn amount(&self) -> Amount {
         Amount { money: self.0.spent, tokens: self.0.tokens() }
     }
@@ -52,26 +52,26 @@ impl Bill {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Fit {
     Now,
-    /// Not now, but perhaps when calls under way are settled.
+    /// Not now, but perhaps when calls in flight are settled.
     Later,
     /// Not even then.
     Never(Refusal),
 }
 
-/// An account's numbers and those who wait for it.
+/// The numbers of an account and its waiting callers.
 #[derive(Debug)]
 pub(super) struct Ledger {
     kind: AccountKind,
     budget: Budget,
-    /// What was spent of the budget before this process. It is part of no total.
+    /// What was spent of the budget before this process. It is not part of any total.
     before: Amount,
     all: Spending,
     by_model: BTreeMap<String, Spending>,
     reserved: Amount,
     open_calls: u64,
-    /// Those who wait because of this account, in the order in which they came.
+    /// The callers that wait because of this account, in order of arrival.
     pub(super) queue: BTreeSet<Waiting>,
-    /// The book that decides on the budget instead of the numbers here, since others spend from it too.
+    /// The book that decides on the budget instead of these numbers, because other processes share the budget.
     pub(super) book: Option<DayBook>,
 }
 
@@ -94,7 +94,7 @@ impl Ledger {
         &self.budget
     }
 
-    /// Bounds what may be spent, of which some was spent before.
+    /// Sets the budget, and how much of it was spent before.
     pub(super) fn limit(&mut self, budget: Budget, before: Amount) {
         (self.budget, self.before) = (budget, before);
     }
@@ -130,7 +130,7 @@ impl Ledger {
         self.open_calls += 1;
     }
 
-    /// Takes back what was set aside.
+    /// Releases a reservation.
     pub(super) fn release(&mut self, quote: &Quote) {
         self.reserved = self.reserved.minus(quote.amount());
         self.open_calls -= 1;
@@ -150,7 +150,7 @@ impl Ledger {
     pub(super) fn totals(&self) -> Totals {
         let taken = match self.book.as_ref().map(DayBook::standing) {
             Some(Ok(standing)) => standing.spent.plus(standing.reserved),
-            // A book that cannot be read leaves nothing to spend.
+            // If the book cannot be read, nothing may be spent.
             Some(Err(_)) => Amount { money: MicroDollars(u64::MAX), tokens: u64::MAX },
             None => self.spent().plus(self.reserved),
         };
@@ -166,7 +166,7 @@ impl Ledger {
         }
     }
 
-    /// What must hold after every step.
+    /// Checks the invariants.
     #[cfg(test)]
     pub(super) fn check(&self) {
         let taken = self.spent().plus(self.reserved);

@@ -1,8 +1,8 @@
 //! One meter for all model calls of a process: accounts in a tree, each with a budget that cannot be overdrawn.
 //!
-//! Before a call, the most that it can take is set aside in its account and in all accounts above, or the call is not made.
-//! After it, what it took is charged and the rest given back. So what is spent never exceeds a budget, not even
-//! by calls under way at the same time.
+//! Before a call, the most that it can take is reserved in its account and in all accounts above, or the call is not
+//! made. Afterwards its actual cost is charged and the rest released. So spending never exceeds a budget, not even with
+//! concurrent calls.
 //!
 //! A task that holds a reservation must not wait for another one of the same tree: it might wait for itself.
 
@@ -23,26 +23,26 @@ use self::ledger::Ledger;
 use self::state::{Chain, Grant, State};
 use crate::day::DayBook;
 
-/// How soon the book of the day is looked at again while other processes hold what is needed.
+/// The first pause before the book of the day is read again while other processes hold the budget.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 
-/// How long at most until it is looked at again.
+/// The longest pause before it is read again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// What to do with models that have no price where there is a budget in money.
+/// What to do with unpriced models if there is a budget in money.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unpriced {
     #[default]
     Refuse,
-    /// Let them pass: their tokens count, their money does not.
+    /// Allow them: their tokens count, their money does not.
     Allow,
 }
 
-/// Names an account.
+/// Identifies an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct AccountId(u64);
 
-/// Names somebody who waits. Who came later has the higher number.
+/// Identifies a waiting caller. Later callers have higher numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Waiting(u64);
 
@@ -52,9 +52,9 @@ pub struct Meter {
     shared: Arc<Shared>,
 }
 
-/// A mutex of the standard library: it is held for a few additions, and never across an `await`. With a book it is
-/// also held for one locked append to a file, which takes microseconds; no other order of the two would keep
-/// the accounts and the book in step.
+/// A mutex of the standard library: it is held for a few additions, and never across an `await`. With a book it is also
+/// held for one locked append to a file, which takes microseconds; without that the accounts and the book could
+/// disagree.
 #[derive(Debug)]
 struct Shared(Mutex<State>);
 
@@ -65,18 +65,17 @@ impl Shared {
 }
 
 impl Meter {
-    /// A meter without accounts.
     pub fn new(unpriced: Unpriced) -> Self {
         Self { shared: Arc::new(Shared(Mutex::new(State::new(unpriced)))) }
     }
 
-    /// Decides anew what becomes of models without a price.
+    /// Changes how models without a price are treated.
     pub fn decide_on_unpriced(&self, unpriced: Unpriced) {
         self.shared.state().unpriced = unpriced;
     }
 
     /// Opens an account, below another or at the root. It lives as long as a handle, an account below it or a
-    /// reservation does; what was spent stays counted above it.
+    /// reservation does; its spending stays counted in the accounts above.
     pub fn open(&self, parent: Option<&Account>, kind: impl Into<AccountKind>, budget: Budget) -> Account {
         enter(&self.shared, parent, Ledger::new(kind.into(), budget, None))
     }
@@ -120,12 +119,12 @@ impl Drop for Node {
 }
 
 impl Account {
-    /// Sets aside what a call can take at most, here and in all accounts above. Waits while it does not fit but would
-    /// if calls under way turn out cheaper; is refused when it would not. Dropping the future leaves nothing behind.
+    /// Reserves the most that a call can take, here and in all accounts above. Waits while it does not fit but would if
+    /// calls in flight turn out cheaper; fails if it can never fit. Dropping the future leaves nothing reserved.
     ///
-    /// Those who wait are served in the order in which they came, as far as they wait for the same account. Where
-    /// other processes hold what is needed, their book is looked at again after 20 milliseconds, then after longer and
-    /// longer pauses of up to two seconds, for as long as they live; a caller who wants less patience sets a timeout.
+    /// Callers that wait for the same account are served in order of arrival. While other processes hold the budget,
+    /// their book is read again after 20 milliseconds, then after increasing pauses of up to two seconds; a caller with
+    /// less patience sets a timeout.
     pub async fn reserve(&self, quote: Quote) -> Result<Reservation, Refusal> {
         let asked = self.0.shared.state().ask(&self.0.chain, &quote);
         let outcome = match asked {
@@ -142,18 +141,17 @@ impl Account {
         enter(&self.0.shared, Some(self), Ledger::new(kind.into(), budget, None))
     }
 
-    /// Bounds what may be spent from now on. What was spent `before` this process counts against the budget, and is
-    /// part of no total. Must be called before anybody waits.
+    /// Sets the budget from now on. What was spent `before` this process counts against the budget, but is not part of
+    /// any total. Must be called before any caller waits.
     pub fn limit(&self, budget: Budget, before: Amount) {
         self.0.shared.state().limit(self.0.id, budget, before);
     }
 
-    /// What it adds up to now.
     pub fn totals(&self) -> Totals {
         self.0.shared.state().totals(self.0.id)
     }
 
-    /// What it and accounts below it add up to at the same moment.
+    /// The totals of this account and of accounts below it, at the same moment.
     pub fn totals_with<'a>(&self, below: impl IntoIterator<Item = &'a Self>) -> (Totals, Vec<Totals>) {
         let state = self.0.shared.state();
         let below = below.into_iter().map(|account| state.totals(account.0.id)).collect();
@@ -161,7 +159,7 @@ impl Account {
     }
 }
 
-/// A place in a queue, left when this is dropped.
+/// A place in a queue, which is left on drop.
 struct Turn<'a> {
     shared: &'a Shared,
     waiting: Waiting,
@@ -179,7 +177,7 @@ impl Turn<'_> {
                 }
                 state.is_poller(self.waiting)
             };
-            // A bell that rang before it was listened to is heard all the same.
+            // `Notify` keeps a notification that comes before the wait.
             if !is_poller {
                 self.bell.notified().await;
             } else if tokio::time::timeout(pause, self.bell.notified()).await.is_err() {
@@ -196,7 +194,7 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// What is set aside for one call. It must be settled; dropped unsettled, it is charged in full, since the request may
+/// The reservation of one call. It must be settled; dropped unsettled, it is charged in full, since the request may
 /// have been billed.
 #[derive(Debug)]
 #[must_use = "a reservation that is dropped is charged in full"]
@@ -208,12 +206,11 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// What was asked for.
     pub fn quote(&self) -> &Quote {
         &self.quote
     }
 
-    /// Charges what the call took and gives the rest back.
+    /// Charges the cost of the call and releases the rest.
     pub fn settle(mut self, charge: Charge) {
         self.close(charge);
     }

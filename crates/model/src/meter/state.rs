@@ -1,11 +1,11 @@
-//! The tree of accounts and those who wait, behind one lock.
+//! The tree of accounts and the waiting callers, behind one lock.
 //!
-//! Who waits stands in the queue of one account: the topmost that stops it. The head of every queue does not fit
-//! that account now but may later, so something is set aside there whose settling will look at the queue again.
-//! That no wake-up is lost follows from this, and that nobody is woken in vain from looking at heads alone.
+//! A waiting caller is in the queue of one account: the topmost one that stops it. The head of every queue does not fit
+//! its account now but may later, so some reservation there will look at the queue again when it is settled. Hence no
+//! wake-up is lost; and because only heads are checked, no caller is woken in vain.
 //!
-//! Order: nobody passes an account while somebody who came earlier waits there. Who waits further down the tree
-//! stops nobody who does not pass there.
+//! Order: no caller passes an account while an earlier caller waits there. A caller that waits further down the tree
+//! does not stop callers that do not pass there.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,39 +18,39 @@ use super::totals::Totals;
 use super::{AccountId, Unpriced, Waiting};
 use crate::day::{Answer, Booking};
 
-/// The accounts from the root to the one that is meant.
+/// The accounts from the root to the requested one.
 pub(super) type Chain = Arc<[AccountId]>;
 
-/// What was set aside, in the books of these accounts too.
+/// A granted reservation, with its bookings in the books of these accounts.
 #[derive(Debug)]
 pub(super) struct Grant(Vec<(AccountId, Booking)>);
 
-/// What is decided on a request.
+/// The decision on a request.
 enum Decision {
     Granted(Grant),
     Refused(Refusal),
     Wait(AccountId),
 }
 
-/// Somebody who waits.
+/// A waiting caller.
 #[derive(Debug)]
 struct Waiter {
     chain: Chain,
     quote: Quote,
-    /// Where it stands; absent once it is decided.
+    /// The account in whose queue it is; absent once it is decided.
     at: Option<AccountId>,
     outcome: Option<Result<Grant, Refusal>>,
     bell: Arc<Notify>,
 }
 
-/// The accounts, and those who wait.
+/// The accounts and the waiting callers.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) unpriced: Unpriced,
     accounts: HashMap<AccountId, Ledger>,
     books: Vec<AccountId>,
     waiters: HashMap<Waiting, Waiter>,
-    /// Who looks at the books from time to time on behalf of all who wait for them.
+    /// The caller that polls the books on behalf of all that wait for them.
     poller: Option<Waiting>,
     next: u64,
 }
@@ -81,7 +81,7 @@ impl State {
         id
     }
 
-    /// Forgets an account that nobody holds any more: no call is under way and nobody waits.
+    /// Removes an account that has no handles, no calls in flight and no waiting callers.
     pub(super) fn close(&mut self, id: AccountId) {
         self.accounts.remove(&id);
         self.books.retain(|book| *book != id);
@@ -97,7 +97,7 @@ impl State {
         self.accounts.get(&id).map(Ledger::totals).unwrap_or_default()
     }
 
-    /// Decides on a request at once, or lets it wait.
+    /// Decides on a request at once, or queues it.
     pub(super) fn ask(
         &mut self,
         chain: &Chain,
@@ -145,7 +145,7 @@ impl State {
             });
             return hopeless.map_or(Decision::Wait(id), Decision::Refused);
         }
-        // Books are asked last, since asking is reserving.
+        // Books come last, since asking them reserves.
         let mut bookings = Vec::new();
         let mut obstacle = None;
         for (id, ledger) in self.on(chain) {
@@ -162,7 +162,7 @@ impl State {
             break;
         }
         if let Some(obstacle) = obstacle {
-            // What one book granted is of no use when another does not.
+            // If one book refuses, the bookings in others are released.
             self.close_bookings(Grant(bookings), &Bill::default());
             return obstacle;
         }
@@ -187,7 +187,7 @@ impl State {
         }
     }
 
-    /// Charges a call and lets in those for whom there is room now.
+    /// Charges a call and admits waiting callers that fit now.
     pub(super) fn settle(&mut self, chain: &Chain, quote: &Quote, charge: Charge, grant: Grant) {
         let bill = Bill::new(quote, charge);
         for id in chain.iter() {
@@ -199,7 +199,7 @@ impl State {
         self.admit(chain);
     }
 
-    /// Takes back what was set aside for a call that nobody ever got to make.
+    /// Releases a reservation whose caller gave up before using it.
     fn withdraw(&mut self, chain: &Chain, quote: &Quote, grant: Grant) {
         for id in chain.iter() {
             if let Some(ledger) = self.accounts.get_mut(id) {
@@ -218,7 +218,7 @@ impl State {
         }
     }
 
-    /// Looks at the heads of the queues of some accounts, root first, until the head of each has to wait.
+    /// Checks the heads of the queues of some accounts, root first, until each head must wait.
     fn admit(&mut self, accounts: &[AccountId]) {
         for id in accounts {
             while let Some(waiting) = self.accounts.get_mut(id).and_then(|ledger| ledger.queue.pop_first()) {
@@ -226,7 +226,7 @@ impl State {
                 let (chain, quote) = (waiter.chain.clone(), waiter.quote.clone());
                 let outcome = match self.decide(waiting, &chain, &quote) {
                     Decision::Wait(at) => {
-                        // It stays, or moves on to an account where it does not fit or somebody came earlier.
+                        // It stays, or moves to another account where it does not fit or an earlier caller waits.
                         self.park(waiting, at);
                         if at == *id {
                             break;
@@ -247,7 +247,7 @@ impl State {
         self.check();
     }
 
-    /// Sees to it that somebody looks at the books while anybody waits for them.
+    /// Makes sure that one caller polls the books while any caller waits for them.
     fn appoint(&mut self) {
         let waits_for_book = |waiting: &Waiting| {
             let at = self.waiters.get(waiting).and_then(|waiter| waiter.at);
@@ -267,20 +267,20 @@ impl State {
         self.poller == Some(waiting)
     }
 
-    /// Looks at the books again.
+    /// Checks the books again.
     pub(super) fn poll(&mut self) {
         let books = self.books.clone();
         self.admit(&books);
     }
 
-    /// What was decided on somebody who waited, once.
+    /// Takes the decision on a waiting caller, once it is made.
     pub(super) fn take_outcome(&mut self, waiting: Waiting) -> Option<Result<Grant, Refusal>> {
         let outcome = self.waiters.get_mut(&waiting)?.outcome.take()?;
         self.waiters.remove(&waiting);
         Some(outcome)
     }
 
-    /// Somebody gave up waiting.
+    /// Removes a caller that gave up waiting.
     pub(super) fn leave(&mut self, waiting: Waiting) {
         let Some(waiter) = self.waiters.remove(&waiting) else { return };
         if let Some(at) = waiter.at {
@@ -297,7 +297,7 @@ impl State {
     #[cfg(not(test))]
     fn check(&self) {}
 
-    /// What must hold after every step.
+    /// Checks the invariants.
     #[cfg(test)]
     fn check(&self) {
         let mut standing = 0;

@@ -1,4 +1,4 @@
-//! Budgets hold, whoever asks, waits, gives up or is cut off.
+//! Budgets hold, whichever callers ask, wait, give up or are dropped.
 
 mod crowd;
 
@@ -25,7 +25,7 @@ fn actual(money: u64) -> Charge {
     Charge::Actual { usage, cost: Some(MicroDollars(money)) }
 }
 
-/// A call that may have to wait, asked by hand.
+/// A call that may have to wait, polled by hand.
 struct Asked(Pin<Box<dyn Future<Output = Result<Reservation, Refusal>>>>);
 
 impl Asked {
@@ -42,7 +42,7 @@ impl Asked {
     }
 }
 
-/// Asks and gets an answer at once.
+/// Reserves without waiting.
 fn ask(account: &Account, quote: Quote) -> Result<Reservation, Refusal> {
     Asked::new(account, quote).poll().expect("no need to wait")
 }
@@ -107,7 +107,7 @@ fn what_was_spent_before_counts_once_and_is_part_of_no_total() {
     let trial = run.open(AccountKind::Trial, dollars(30));
     ask(&trial, quote(30)).unwrap().settle(actual(25));
     assert_eq!((spent(&run), run.totals().remaining), (25, Some(MicroDollars(15))));
-    // Whose budget it was is data, whatever the words are.
+    // The account kind is data, independent of the message.
     let refused = |money: u64| Failure::from(ask(&trial, quote(money)).unwrap_err());
     assert_eq!(refused(16).account, Some(AccountKind::Run));
     assert!(refused(16).message.contains("$0.000085 of $0.000100 are spent"), "{}", refused(16).message);
@@ -129,7 +129,7 @@ fn unpriced_is_not_free() {
         refusal.to_string().starts_with("the model m is unpriced, so the budget of a in money"),
         "{refusal}"
     );
-    // Without a budget in money there is nothing that an unknown price could break.
+    // Without a budget in money an unknown price breaks no limit.
     let free = strict.open(None, "c", Budget::of_tokens(100));
     ask(&free, unpriced())
         .unwrap()
@@ -156,7 +156,7 @@ fn a_reservation_that_is_dropped_counts_in_full() {
     assert_eq!((spent(&account), account.totals().all.unbilled_calls), (100, 1));
     drop(ask(&account, quote(100)).unwrap());
     assert_eq!(spent(&account), 200);
-    // A priced model whose answer has no cost: the bound stands.
+    // A priced model whose answer has no cost: the bound is charged.
     ask(&account, quote(100)).unwrap().settle(Charge::Actual { usage: Usage::default(), cost: None });
     let all = account.totals().all;
     assert_eq!((all.spent.0, all.unconfirmed.0, all.unpriced_calls), (300, 300, 0));
@@ -183,7 +183,7 @@ fn who_waits_is_served_in_order_and_a_small_call_does_not_overtake() {
     let account = meter.open(None, "a", dollars(100));
     let holder = ask(&account, quote(60)).unwrap();
     let mut large = wait(&account, 90);
-    // This one would fit, but then the large one might wait for ever.
+    // This one would fit, but then the large one might wait forever.
     let mut small = wait(&account, 10);
     holder.settle(actual(0));
     assert!(small.poll().unwrap().is_ok());
@@ -202,7 +202,7 @@ fn who_waits_in_one_trial_does_not_stop_another() {
     let mut waiting = wait(&one, 40);
     let other = ask(&two, quote(50)).unwrap();
     held.settle(actual(10));
-    // Now the trial has room and the experiment has not.
+    // Now the trial has enough and the experiment has not.
     assert!(waiting.poll().is_none());
     let mut behind = wait(&two, 0);
     other.settle(actual(45));
@@ -232,7 +232,7 @@ fn giving_up_leaves_nothing_behind() {
     let mut second = wait(&account, 40);
     drop(first);
     let second = second.poll().unwrap().unwrap();
-    // One that is let in but never looks is taken back, and the next moves up.
+    // A grant that its caller never takes is released, and the next caller moves up.
     let unaware = wait(&account, 60);
     let mut next = wait(&account, 100);
     holder.settle(actual(0));
@@ -260,7 +260,7 @@ fn a_quote_bounds_text_pictures_and_answer() {
 async fn processes_that_share_two_books_stay_within_both() {
     let directory = tempfile::tempdir().unwrap();
     let book = |name: &str| DayBook::open_timeless(&directory.path().join(name)).unwrap();
-    // Two meters stand for two processes: a budget of the day above one of the experiment.
+    // Two meters act as two processes: a budget of the day above one of the experiment.
     let processes: Vec<Account> = (0..2)
         .map(|_| {
             let meter = Meter::new(Unpriced::Refuse);
@@ -270,7 +270,7 @@ async fn processes_that_share_two_books_stay_within_both() {
         .collect();
     let first = ask(&processes[0], quote(40)).unwrap();
     let second = ask(&processes[1], quote(20)).unwrap();
-    // The day has room, the experiment has none: nothing stays reserved in the book of the day.
+    // The day has enough, the experiment has not: nothing stays reserved in the book of the day.
     let mut waiting = wait(&processes[1], 30);
     assert_eq!(book("day").standing().unwrap().reserved.money, MicroDollars(60));
     first.settle(actual(10));

@@ -1,4 +1,4 @@
-//! What an account adds up to, for reports.
+//! Totals of an account, for reports.
 
 use std::collections::BTreeMap;
 
@@ -8,30 +8,30 @@ use serde::{Deserialize, Serialize};
 use crate::message::Usage;
 use crate::money::MicroDollars;
 
-/// What was spent, by whomever.
+/// Sums of spending.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Spending {
     /// Calls that were or may have been billed.
     pub calls: u64,
-    /// Calls that were reserved and cost nothing: never sent, or refused with an error status.
+    /// Calls that were reserved but cost nothing: never sent, or refused with an error status.
     pub unbilled_calls: u64,
-    /// Calls of models without a price. Their money is not counted anywhere.
+    /// Calls of unpriced models. Their money is not counted anywhere.
     pub unpriced_calls: u64,
-    /// Calls that took more than was set aside for them. They are charged in full.
+    /// Calls that took more than was reserved for them. They are charged in full.
     pub over_reserved: u64,
     /// Tokens as the providers counted them.
     pub usage: Usage,
-    /// Tokens of calls whose end nobody saw, at their bounds; not part of `usage`.
+    /// Tokens of calls whose end is unknown, at their bounds; not part of `usage`.
     pub unconfirmed_tokens: u64,
-    /// Money spent, the unconfirmed included.
+    /// Money spent, including the unconfirmed part.
     pub spent: MicroDollars,
-    /// How much of `spent` is a bound that no provider confirmed.
+    /// Part of `spent` that is a bound no provider confirmed.
     pub unconfirmed: MicroDollars,
 }
 
 impl Spending {
-    /// All tokens, the unconfirmed included.
+    /// All tokens, including unconfirmed ones.
     pub fn tokens(&self) -> u64 {
         self.usage.total().saturating_add(self.unconfirmed_tokens)
     }
@@ -48,7 +48,7 @@ impl Spending {
     }
 }
 
-/// An account at one moment. What accounts below it spent is part of it.
+/// An account at one moment, including the accounts below it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Totals {
@@ -58,15 +58,15 @@ pub struct Totals {
     pub all: Spending,
     /// The same by model.
     pub by_model: BTreeMap<String, Spending>,
-    /// Calls under way.
+    /// Calls in flight.
     pub open_calls: u64,
-    /// Money set aside for calls under way.
+    /// Money reserved for calls in flight.
     pub reserved: MicroDollars,
-    /// Tokens set aside for calls under way.
+    /// Tokens reserved for calls in flight.
     pub reserved_tokens: u64,
-    /// Money that can still be set aside; absent without a budget in money. An account of the day counts what other
-    /// processes spent and set aside.
+    /// Money that can still be reserved; absent without a budget in money. For an account of the day it includes the
+    /// spending and reservations of other processes.
     pub remaining: Option<MicroDollars>,
-    /// Tokens that can still be set aside; absent without a budget in tokens.
+    /// Tokens that can still be reserved; absent without a budget in tokens.
     pub remaining_tokens: Option<u64>,
 }

@@ -1,13 +1,13 @@
-//! The most tokens that a request can be.
+//! Upper bounds on the tokens of a request.
 //!
-//! Nobody but the provider can count its tokens, but every tokenizer in use falls back to bytes: a token covers at least
-//! one byte of text. So the bytes of all text, and a generous constant for what the provider puts around it, are
-//! never fewer than the tokens. Real text has three or four bytes per token, so a reservation is about that much
-//! higher than the bill; it is given back when the call is settled.
+//! Only the provider can count its tokens, but every tokenizer in use falls back to bytes: a token covers at least one
+//! byte of text. So the bytes of all text, plus a generous constant for what the provider adds, are never fewer than
+//! the tokens. Real text has three or four bytes per token, so a reservation is that many times the bill; the rest is
+//! released when the call is settled.
 //!
-//! Two things make text longer before it becomes tokens, and both are counted. A tokenizer may first unfold compatibility
-//! characters (NFKC), which turns one character into up to eighteen. And a provider may write JSON anew, with
-//! `\uXXXX` for what is not ASCII.
+//! Two things make text longer before it becomes tokens, and both are counted. A tokenizer may first expand
+//! compatibility characters (NFKC), which turns one character into up to eighteen. And a provider may rewrite JSON with
+//! `\uXXXX` for characters outside ASCII.
 
 use serde_json::{Map, Value};
 use unicode_normalization::{IsNormalized, UnicodeNormalization as _, is_nfkc_quick};
@@ -17,16 +17,16 @@ use crate::message::{Message, Part, Request, Sampling, Tool, ToolCall};
 /// Role markers and separators of a message, of each of its parts, and of a call.
 const PER_MESSAGE: u64 = 32;
 
-/// What surrounds the description of a tool.
+/// Tokens around the description of a tool.
 const PER_TOOL: u64 = 64;
 
-/// What begins and ends a conversation.
+/// Tokens at the beginning and end of a conversation.
 const PER_REQUEST: u64 = 64;
 
 /// Instructions that a provider adds when there are tools; some add several hundred tokens.
 const WITH_TOOLS: u64 = 1024;
 
-/// Keys of provider bodies that limit the output, wherever they stand in the further keys of a request.
+/// Keys of provider bodies that limit the output, at any depth in the further keys of a request.
 const LIMIT_KEYS: [&str; 6] = [
     "max_tokens",
     "max_completion_tokens",
@@ -39,12 +39,11 @@ const LIMIT_KEYS: [&str; 6] = [
 /// Keys of provider bodies that ask for several answers.
 const COUNT_KEYS: [&str; 3] = ["n", "best_of", "candidate_count"];
 
-/// An upper bound on what a request puts in.
+/// An upper bound on the input of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bound {
-    /// Tokens of text.
     pub tokens: u64,
-    /// Pictures; what each counts is part of a model's price.
+    /// Number of pictures; the tokens of each are part of a model's price.
     pub images: u64,
 }
 
@@ -95,7 +94,7 @@ impl Bound {
     }
 }
 
-/// The most that a request can put in.
+/// The upper bound of a request's input.
 pub fn input_bound(request: &Request) -> Bound {
     let mut bound = Bound::default();
     bound.frame(PER_REQUEST);
@@ -105,7 +104,7 @@ pub fn input_bound(request: &Request) -> Bound {
     if !request.tools.is_empty() {
         bound.frame(request.tools.most_tokens(tools_bound));
     }
-    // A schema for the answer, say, is text that the model reads.
+    // For example, the schema of the answer is text that the model reads.
     if !request.sampling.extra.is_empty() {
         bound.json(&Value::Object(request.sampling.extra.clone()).to_string());
     }
@@ -127,8 +126,8 @@ fn tools_bound(tools: &[Tool]) -> u64 {
     bound.tokens
 }
 
-/// The most tokens that an answer can have. Further keys of the request may raise the limit or ask for several
-/// answers, so they are looked at too.
+/// The most tokens that an answer can have. Further keys of the request may raise the limit or ask for several answers,
+/// so they count too.
 pub fn output_bound(sampling: &Sampling) -> u64 {
     let thoughts = u64::from(sampling.thinking_tokens.unwrap_or(0));
     let limit = u64::from(sampling.output_limit()).max(largest(&sampling.extra, &LIMIT_KEYS));
@@ -142,7 +141,7 @@ fn largest(table: &Map<String, Value>, keys: &[&str]) -> u64 {
         if !keys.contains(&key) {
             return 0;
         }
-        // A limit that is no number of tokens is refused by the provider; here it must not count as little.
+        // A provider refuses a limit that is not an integer; here it is rounded up, so that it does not count as zero.
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates as meant")]
         value.as_u64().or_else(|| value.as_f64().map(|number| number.ceil() as u64)).unwrap_or(0)
     };
@@ -161,9 +160,9 @@ fn json_bytes(text: &str) -> u64 {
     bytes(text, |c| unfolded(c).max(6 * c.len_utf16() as u64))
 }
 
-/// Bytes of a text whose characters beyond ASCII, few in most texts, count as they are said to.
+/// Bytes of a text, with a given count for each character outside ASCII; most texts have few of those.
 fn bytes(text: &str, beyond_ascii: impl Fn(char) -> u64) -> u64 {
-    // So many bytes are seen to be ASCII in one step.
+    // How many bytes are checked for ASCII in one step.
     const BLOCK: usize = 32;
     let mut all = text.len() as u64;
     for (number, block) in text.as_bytes().chunks(BLOCK).enumerate() {
@@ -171,7 +170,7 @@ fn bytes(text: &str, beyond_ascii: impl Fn(char) -> u64) -> u64 {
             continue;
         }
         for at in number * BLOCK..number * BLOCK + block.len() {
-            // Places inside a character begin none.
+            // An index inside a character gives `None`.
             let begun = text.get(at..).and_then(|rest| rest.chars().next());
             if let Some(c) = begun.filter(|c| !c.is_ascii()) {
                 all = all - c.len_utf8() as u64 + beyond_ascii(c);
@@ -181,10 +180,10 @@ fn bytes(text: &str, beyond_ascii: impl Fn(char) -> u64) -> u64 {
     all
 }
 
-/// Bytes of a character, or of what it unfolds into if that is more.
+/// Bytes of a character, or of its expansion if that is longer.
 fn unfolded(c: char) -> u64 {
     let own = c.len_utf8();
-    // Nearly all characters are their own normal form, and taking them apart to find that out is slow.
+    // Nearly all characters are their own normal form, and normalising them to find that out is slow.
     if is_nfkc_quick(std::iter::once(c)) == IsNormalized::Yes {
         return own as u64;
     }

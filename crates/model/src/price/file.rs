@@ -1,4 +1,4 @@
-//! The format of price files: the one that is compiled in and `configs/prices.toml` of a project.
+//! The format of price files: the built-in one and `configs/prices.toml` of a project.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ pub struct PriceFile {
     pub schema_version: Option<u32>,
     /// Date of the list, such as 2026-11-16.
     pub version: Option<String>,
-    /// The prices; the most specific one that matches counts.
+    /// The prices; the most specific match counts.
     pub price: Vec<PriceTable>,
 }
 
@@ -21,9 +21,9 @@ pub struct PriceFile {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PriceTable {
-    /// Who sells it, such as `openai`, `azure`, `anthropic`, `bedrock`, `together`, `prime` or `offline`.
+    /// The seller, such as `openai`, `azure`, `anthropic`, `bedrock`, `together`, `prime` or `offline`.
     pub provider: Option<String>,
-    /// The model's whole name, or a pattern in which `*` stands for anything; capitals do not matter.
+    /// The model's whole name, or a pattern in which `*` matches anything; case does not matter.
     pub model: Option<String>,
     /// Id of one endpoint, instead of provider and model.
     pub endpoint: Option<String>,
@@ -37,13 +37,13 @@ pub struct PriceTable {
     pub cache_write: Option<Rate>,
     /// Rates of calls with a long input.
     pub above: Option<TierTable>,
-    /// Most tokens that one picture counts; absent: a bound that holds for every model known.
+    /// Most tokens that one picture counts; absent: a bound for all known models.
     pub image_tokens: Option<u64>,
-    /// Tokens that one call may read and write together; absent: not known.
+    /// Tokens that one call may read and write together; absent: unknown.
     pub context_window: Option<u64>,
-    /// Where the figures come from.
+    /// The source of the figures.
     pub source: Option<String>,
-    /// When they were looked at, such as 2026-11-16.
+    /// When the figures were checked, such as 2026-11-16.
     pub checked: Option<String>,
 }
 
@@ -51,7 +51,7 @@ pub struct PriceTable {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TierTable {
-    /// Input tokens, cached ones included, above which these rates hold.
+    /// Input tokens, including cached ones, above which these rates apply.
     pub context_above: Option<u64>,
     /// Dollars per million tokens of input.
     pub input: Option<Rate>,

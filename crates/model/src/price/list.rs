@@ -1,4 +1,4 @@
-//! Lists of prices: the one that is compiled in, a user's file before it, and which row counts.
+//! Lists of prices: the built-in one, a user's file before it, and which row applies.
 
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
@@ -15,13 +15,12 @@ use super::{DEFAULT_IMAGE_TOKENS, Origin, Price, Rates, Tier};
 /// The problem family of price files.
 pub(super) const FAMILY: Family = Family('M');
 
-/// The only version of the format.
 const SCHEMA_VERSION: u32 = 1;
 
 const BUILT_IN: &str = include_str!("../../prices.toml");
 
 static BUILT_IN_ENTRIES: LazyLock<(Arc<[Row]>, Arc<str>)> = LazyLock::new(|| {
-    // A row that cannot be read is left out, which leaves its model unpriced; a test says that there is none.
+    // An unreadable row would be left out and its model unpriced; a test makes sure that there is none.
     let (rows, version, _) = read_built_in();
     (rows.into(), version)
 });
@@ -39,25 +38,21 @@ fn read_built_in() -> (Vec<Row>, Arc<str>, Vec<Problem>) {
     (rows, version, problems)
 }
 
-/// What a row of a list is about.
+/// The subject of a row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Subject {
-    /// One endpoint, by its id.
     Endpoint(String),
-    /// Models of a provider.
     Model {
-        /// Who sells them.
         provider: String,
         /// Name or pattern, in lower case.
         model: String,
     },
 }
 
-/// A row of a list, to be shown.
+/// A row of a list, for display.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Entry {
-    /// What it is about.
     pub subject: Subject,
     pub price: Price,
 }
@@ -74,7 +69,7 @@ struct Row {
     price: Price,
 }
 
-/// Prices by provider and model. Rows of a user's file come before those that are compiled in.
+/// Prices by provider and model. Rows of a user's file come before built-in ones.
 #[derive(Clone, Debug)]
 pub struct PriceList {
     user: Arc<[Row]>,
@@ -83,13 +78,12 @@ pub struct PriceList {
 }
 
 impl PriceList {
-    /// The list that is compiled in.
     pub fn builtin() -> Self {
         let (rows, version) = &*BUILT_IN_ENTRIES;
         Self { user: Arc::new([]), built_in: rows.clone(), version: version.clone() }
     }
 
-    /// The list that is compiled in, behind the rows of a file.
+    /// The built-in list, after the rows of a file.
     pub fn with_user_file(path: &Path) -> Result<Self, Vec<Problem>> {
         let document = Document::read(path, Syntax::Toml, FAMILY)?;
         let decoded = document.decode::<PriceFile>();
@@ -97,12 +91,12 @@ impl PriceList {
         if problems.is_empty() { Ok(Self { user: rows.into(), ..Self::builtin() }) } else { Err(problems) }
     }
 
-    /// The date of the list that is compiled in.
+    /// The date of the built-in list.
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// The price of a model at a provider, or at an endpoint that has a row of its own. `None` is "unpriced".
+    /// The price of a model at a provider, or at an endpoint with its own row. `None` means "unpriced".
     pub fn find(&self, provider: &str, model: &str, endpoint_id: Option<&str>) -> Option<Price> {
         let (provider, model) = (provider.to_lowercase(), model.to_lowercase());
         [&self.user, &self.built_in].into_iter().find_map(|rows| {
@@ -140,7 +134,7 @@ impl PriceList {
     }
 }
 
-/// The rows that are sound, and everything that is wrong with the file.
+/// The valid rows, and all problems of the file.
 fn read_rows(
     document: &Document,
     mut decoded: Decoded<PriceFile>,
@@ -187,7 +181,7 @@ fn read_rows(
     (rows, problems)
 }
 
-/// The key, the kind, the sentence and the remedy.
+/// Key, kind, problem and fix.
 type Complaint = (&'static str, Shared, String, String);
 
 fn read_row(table: &PriceTable, origin: &Origin, complaints: &mut Vec<Complaint>) -> Option<Row> {
@@ -238,7 +232,7 @@ fn read_key(table: &PriceTable, complaints: &mut Vec<Complaint>) -> Option<Key> 
             return Some(Key::Model { provider, pattern: Pattern::new(&model) });
         }
         (Some(_), _, _) => {
-            let what = "`endpoint` stands beside `provider` or `model`".to_owned();
+            let what = "`endpoint` is given together with `provider` or `model`".to_owned();
             let fix = "name the endpoint alone, or provider and model".to_owned();
             complaints.push(("endpoint", Shared::Conflict, what, fix));
         }
@@ -283,7 +277,7 @@ fn read_tier(tier: &TierTable, complaints: &mut Vec<Complaint>) -> Option<Tier> 
     })
 }
 
-/// Why another row could count as much as this one for the same model, if one could.
+/// Why another row could apply equally to the same model, if one could.
 fn find_twin(rows: &[Row], row: &Row) -> Option<String> {
     rows.iter().find_map(|other| match (&other.key, &row.key) {
         (Key::Endpoint(one), Key::Endpoint(two)) if one == two => {

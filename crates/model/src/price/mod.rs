@@ -1,4 +1,4 @@
-//! What tokens cost. A price is found in a list, never guessed: a model without one is unpriced, which is not free.
+//! Prices of tokens. A price comes from a list, never from a guess: a model without one is unpriced, which is not free.
 
 mod bound;
 mod file;
@@ -19,19 +19,18 @@ pub use rate::Rate;
 use crate::message::Usage;
 use crate::money::MicroDollars;
 
-/// Tokens of one picture where a price does not say: more than the dearest way of counting known, which is 2833
-/// and 5667 for each of at most eight tiles.
+/// Tokens of one picture if its price has no number: more than the most expensive known method, which counts 2833 and
+/// 5667 for each of at most eight tiles.
 pub const DEFAULT_IMAGE_TOKENS: u64 = 50_000;
 
 /// Pico-dollars in a micro-dollar.
 const PICO_PER_MICRO: u128 = 1_000_000;
 
-/// What the kinds of tokens cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Rates {
-    /// Input that no cache knew.
+    /// Input that was not cached.
     pub input: Rate,
-    /// Output and thoughts.
+    /// Output, including thoughts.
     pub output: Rate,
     /// Input read from the cache.
     pub cache_read: Rate,
@@ -40,7 +39,7 @@ pub struct Rates {
 }
 
 impl Rates {
-    /// Pico-dollars of a call. Five products of 64 and 40 bits are far from the edge.
+    /// Pico-dollars of a call. Five products of 64 and 40 bits cannot overflow.
     fn of(&self, usage: &Usage) -> u128 {
         product(usage.input, self.input)
             + product(usage.cache_read, self.cache_read)
@@ -49,7 +48,7 @@ impl Rates {
             + product(usage.reasoning, self.output)
     }
 
-    /// Pico-dollars of the dearest call with at most so many tokens: all input could be of the dearest kind.
+    /// Pico-dollars of the most expensive call with at most these tokens, all input at the highest rate.
     fn most(&self, input: u64, output: u64) -> u128 {
         let dearest = self.input.max(self.cache_read).max(self.cache_write);
         product(input, dearest) + product(output, self.output)
@@ -60,15 +59,14 @@ fn product(tokens: u64, rate: Rate) -> u128 {
     u128::from(tokens) * u128::from(rate.pico_dollars())
 }
 
-/// Rounds once, up.
+/// Rounds up, once.
 fn to_micro(pico: u128) -> MicroDollars {
     MicroDollars(u64::try_from(pico.div_ceil(PICO_PER_MICRO)).unwrap_or(u64::MAX))
 }
 
-/// Rates of calls with more input than a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Tier {
-    /// Input tokens above which the rates hold for the whole call.
+    /// Input tokens above which the rates apply to the whole call.
     pub context_above: u64,
     #[serde(flatten)]
     pub rates: Rates,
@@ -77,10 +75,9 @@ pub struct Tier {
 /// What a model costs at a provider.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Price {
-    /// The usual rates.
     #[serde(flatten)]
     pub rates: Rates,
-    /// The rates of long inputs.
+    /// Rates for long inputs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub above: Option<Tier>,
     /// Most tokens of one picture.
@@ -88,11 +85,10 @@ pub struct Price {
     /// Tokens of one call, read and written together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_window: Option<u64>,
-    /// Where the figures come from, in the words of the list.
+    /// The source of the figures, in the words of the list.
     pub source: Option<String>,
-    /// When they were looked at.
+    /// When the figures were checked.
     pub checked: Option<String>,
-    /// Which list it is from.
     pub origin: Origin,
 }
 
@@ -106,8 +102,8 @@ impl Price {
         to_micro(rates.of(usage))
     }
 
-    /// The most that a call can cost whose text is at most `input_bound` tokens, whose answer is at most
-    /// `output_bound` tokens and which shows `images` pictures.
+    /// The most that a call can cost with at most `input_bound` tokens of text, `output_bound` tokens of answer and
+    /// `images` pictures.
     pub fn worst_case(&self, input_bound: u64, output_bound: u64, images: u64) -> MicroDollars {
         let input = self.all_input(input_bound, images);
         let most = match &self.above {
@@ -130,7 +126,7 @@ impl Price {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
-    /// The list that is compiled in, by its date.
+    /// The built-in list, by its date.
     BuiltIn(String),
     /// A user's file.
     UserFile(PathBuf),
@@ -208,7 +204,7 @@ mod tests {
         assert_eq!(dear.worst_case(all, all, all), MicroDollars(u64::MAX));
     }
 
-    /// A part of `whole`, cut by per mille.
+    /// A part of `whole`, in thousandths.
     fn share(whole: u64, thousandths: u64) -> u64 {
         u64::try_from(u128::from(whole) * u128::from(thousandths) / 1000).unwrap()
     }
@@ -238,7 +234,7 @@ mod tests {
         ) {
             let price = price(base, above, image_tokens);
             let all = price.all_input(input, images);
-            // A share of all input goes to each kind; the rest is left out.
+            // Each kind gets a share of all input; the rest is unused.
             let used = share(all, fill);
             let cached = share(used, cuts[0]);
             let cache_read = share(cached, cuts[1]);

@@ -1,10 +1,10 @@
-//! Names of models with `*`, matched against whole names. A name that merely contains another is another model.
+//! Model names with `*`, matched against whole names. A name that merely contains another is a different model.
 
 /// A name or pattern, in lower case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Pattern(String);
 
-/// Orders patterns: a name before any pattern, then the longer beginning without `*`, then the more letters.
+/// The order of patterns: plain names first, then the longer prefix without `*`, then more letters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Specificity {
     exact: bool,
@@ -30,24 +30,24 @@ impl Pattern {
         }
     }
 
-    /// Whether the whole name, in lower case, is meant.
+    /// Whether the pattern matches the whole name, in lower case.
     pub(super) fn matches(&self, name: &str) -> bool {
         let mut pieces = self.0.split('*');
         let first = pieces.next().unwrap_or_default();
         let Some(mut rest) = name.strip_prefix(first) else { return false };
         let Some(last) = pieces.next_back() else { return rest.is_empty() };
         for piece in pieces {
-            // The earliest place leaves the most to the pieces that follow.
+            // The earliest match leaves the most text for the following pieces.
             let Some(at) = rest.find(piece) else { return false };
             rest = &rest[at + piece.len()..];
         }
         rest.ends_with(last)
     }
 
-    /// Whether some name is meant by both.
+    /// Whether both match some common name.
     pub(super) fn overlaps(&self, other: &Self) -> bool {
         let (left, right) = (self.0.as_bytes(), other.0.as_bytes());
-        // `meet[j]` says whether the rest of `left` and the rest of `right` from `j` can name the same thing.
+        // `meet[j]` says whether the rest of `left` and the rest of `right` from `j` can match the same name.
         let mut meet = vec![false; right.len() + 1];
         for i in (0..=left.len()).rev() {
             let below = meet.clone();
@@ -122,7 +122,7 @@ mod tests {
         #[test]
         fn overlap_agrees_with_the_names(left in "[ab*]{0,4}", right in "[ab*]{0,4}") {
             let (left, right) = (Pattern::new(&left), Pattern::new(&right));
-            // Patterns of four letters that overlap do so on a name of at most eight.
+            // If two patterns of four letters overlap, they do so on a name of at most eight.
             let common = names(8).iter().any(|name| left.matches(name) && right.matches(name));
             prop_assert_eq!(left.overlaps(&right), common);
         }

@@ -1,7 +1,7 @@
 //! A price of tokens as an exact number.
 //!
-//! The unit is the pico-dollar per token, which is the micro-dollar per million tokens: six decimals of the figure on
-//! a price page. Every published price is a whole number of it.
+//! The unit is the pico-dollar per token, which is the micro-dollar per million tokens: six decimals of the figure on a
+//! price page. Every published price is a multiple of it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,8 +14,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// Pico-dollars per token in one dollar per million tokens.
 const PER_DOLLAR: u64 = 1_000_000;
 
-/// The highest price in dollars per million tokens that is believed. It keeps every product of tokens and prices
-/// within 128 bits.
+/// The highest accepted price in dollars per million tokens. It keeps every product of tokens and prices within 128
+/// bits.
 const HIGHEST: u64 = 1_000_000;
 
 /// A price in pico-dollars per token; written in files as dollars per million tokens.
@@ -23,10 +23,9 @@ const HIGHEST: u64 = 1_000_000;
 pub struct Rate(u64);
 
 impl Rate {
-    /// Nothing.
     pub const FREE: Self = Self(0);
 
-    /// The price of some pico-dollars per token, if it is not absurd.
+    /// A price in pico-dollars per token, if it is not absurdly high.
     pub fn from_pico_dollars(pico_dollars: u64) -> Option<Self> {
         (pico_dollars <= HIGHEST * PER_DOLLAR).then_some(Self(pico_dollars))
     }
@@ -36,7 +35,7 @@ impl Rate {
         self.0
     }
 
-    /// The price of a number of dollars per million tokens, if it is a whole number of pico-dollars per token.
+    /// A price in dollars per million tokens, if it is a whole number of pico-dollars per token.
     fn of(dollars: &Decimal) -> Option<Self> {
         Self::from_pico_dollars(u64::try_from(dollars.in_units(6)?).ok()?)
     }
@@ -47,14 +46,14 @@ impl fmt::Display for Rate {
         let (whole, fraction) = (self.0 / PER_DOLLAR, self.0 % PER_DOLLAR);
         let fraction = format!("{fraction:06}");
         let fraction = fraction.trim_end_matches('0');
-        // Prices are read in cents, so at least two decimals.
+        // Prices are in cents, so at least two decimals.
         write!(f, "{whole}.{fraction:0<2}")
     }
 }
 
 impl Serialize for Rate {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // At most thirteen digits, so the shortest decimal of the nearest binary number is the price itself.
+        // At most thirteen digits, so the shortest decimal of the nearest binary number is the exact price.
         #[expect(clippy::cast_precision_loss, reason = "at most 10^12")]
         serializer.serialize_f64(self.0 as f64 / PER_DOLLAR as f64)
     }
@@ -72,7 +71,7 @@ impl RateVisitor {
     fn read<E: Error>(decimal: Option<Decimal>, written: impl fmt::Display) -> Result<Rate, E> {
         decimal.and_then(|decimal| Rate::of(&decimal)).ok_or_else(|| {
             E::custom(format!(
-                "must lie between 0 and {HIGHEST} dollars per million tokens and have at most six decimals, not {written}"
+                "must be between 0 and {HIGHEST} dollars per million tokens and have at most six decimals, not {written}"
             ))
         })
     }
@@ -93,8 +92,8 @@ impl Visitor<'_> for RateVisitor {
         Self::read(Some(Decimal::of_units(value.into(), 0)), value)
     }
 
-    /// A parsed document holds binary numbers. The shortest decimal that gives the same binary number is the one that
-    /// was written, as long as that had no more than fifteen digits; prices that are accepted have at most thirteen.
+    /// A parsed document holds binary numbers. The shortest decimal with the same binary number is the one in the file,
+    /// if that had at most fifteen digits; accepted prices have at most thirteen.
     fn visit_f64<E: Error>(self, value: f64) -> Result<Rate, E> {
         Self::read(Decimal::of(value), value)
     }

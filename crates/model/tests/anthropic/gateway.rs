@@ -1,4 +1,4 @@
-//! The server side: what agents may ask, and that replies survive the way out and back in.
+//! The server side: which requests are allowed, and that replies survive encoding and decoding.
 
 use aec_model::failure::{Failure, FailureKind};
 use aec_model::gateway::anthropic::{decode_request, encode_failure, encode_reply, encode_stream};

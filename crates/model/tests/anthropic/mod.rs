@@ -1,4 +1,4 @@
-//! Anthropic's messages format: bodies as they are on the wire, in both directions.
+//! Anthropic's messages format: wire bodies in both directions.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it should be")]
 

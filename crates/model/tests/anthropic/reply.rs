@@ -30,7 +30,7 @@ fn message(content: &Value, stop_reason: &str, usage: &Value) -> Value {
     })
 }
 
-/// A stream around the events of its blocks.
+/// Adds the first and last events of a stream to those of its blocks.
 fn stream(whole: &Value, first_usage: &Value, last_usage: &Value, blocks: Vec<Value>) -> Vec<Value> {
     let mut start = whole.clone();
     start["content"] = json!([]);
@@ -163,7 +163,7 @@ fn refusal() -> Answer {
     Answer { whole, events }
 }
 
-/// Blocks that nobody here knows, and more about known ones than there is room for.
+/// Unknown blocks, and known ones with unknown fields.
 fn unknown() -> Answer {
     let search =
         json!({"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}});
@@ -238,8 +238,8 @@ proptest! {
         prop_assert_eq!(read(&pieces).unwrap(), decode(&answer.whole).unwrap());
     }
 
-    /// One lost event never turns an answer into another one that looks complete, events of pure decoration
-    /// excepted; lost pieces of text cannot be noticed in this format.
+    /// One lost event never yields another answer that looks complete, except for purely decorative events; lost pieces
+    /// of text cannot be noticed in this format.
     #[test]
     fn lost_events(which in 0_usize..6, lost in 0_usize..30) {
         let answer = &all()[which];

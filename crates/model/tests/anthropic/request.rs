@@ -1,4 +1,4 @@
-//! Requests as they are sent.
+//! Requests on the wire.
 
 use aec_model::dialect::anthropic::AnthropicMessages;
 use aec_model::dialect::{Dialect, Wire};
@@ -11,7 +11,7 @@ fn wire() -> Wire {
     Wire { model: "claude-sonnet-4-5".to_owned(), model_in_body: true, ..Wire::default() }
 }
 
-/// A body as it is sent.
+/// The encoded body.
 pub(super) fn sent(request: &Request, wire: &Wire) -> Map<String, Value> {
     serde_json::from_slice(&AnthropicMessages.encode(request, wire).unwrap()).unwrap()
 }
@@ -28,7 +28,7 @@ fn user(text: &str) -> Message {
     Message::text(Role::User, text)
 }
 
-/// A conversation with everything in it.
+/// A conversation with every kind of part.
 fn conversation() -> Request {
     let image = Part::Image { media_type: "image/png".to_owned(), data: "iVBORw0KGgo=".to_owned() };
     let thought = Part::Reasoning {

@@ -1,4 +1,4 @@
-//! Streams that do not follow their format, and what a reader knows while it reads.
+//! Malformed streams, and the state of a reader while it reads.
 
 use aec_model::dialect::Dialect;
 use aec_model::dialect::anthropic::AnthropicMessages;
@@ -93,7 +93,7 @@ fn counters_of_the_end_replace_those_of_the_start() {
     assert_eq!(usage(json!({"output_tokens": 4, "input_tokens": 30})), counted(30, 4));
     assert_eq!(usage(json!({"output_tokens": 4, "input_tokens": 0})), counted(9, 4));
     assert_eq!(usage(json!({"output_tokens": 0})), counted(9, 0));
-    // The count in `message_start` is a placeholder and no answer to the question.
+    // The count in `message_start` is only a placeholder.
     assert_eq!(usage(Value::Null), None);
 }
 
@@ -109,7 +109,7 @@ fn the_reader_knows_how_much_came_and_when_it_is_over() {
     assert_eq!(send(&[delta(0, &json!({"type": "text_delta", "text": "größe"}))]), (7, false));
     assert_eq!(send(&[close(0), last]), (7, false));
     assert_eq!(send(&[stop]), (7, true));
-    // What follows is of no interest.
+    // Anything after the end is ignored.
     assert_eq!(send(&[json!({"type": "error", "error": {"type": "api_error"}})]), (7, true));
     assert_eq!(reader.finish().unwrap().text(), "größe");
 }

@@ -107,7 +107,7 @@ fn tool_choices() {
     let named = ToolChoice::Tool("get_weather".to_owned());
     assert_eq!(config(fresh(), named), Some((1, Some(json!({"tool": {"name": "get_weather"}})))));
     assert_eq!(config(fresh(), ToolChoice::None), None);
-    // Calls in the conversation need tools beside them.
+    // Calls in the conversation require tools beside them.
     assert_eq!(config(sealed(), ToolChoice::None), Some((1, None)));
     assert_eq!(config(hello(), ToolChoice::Auto), None);
 }
@@ -246,7 +246,7 @@ fn thoughts_go_back_as_they_came() {
     let messages = vec![Message::text(Role::User, "?"), decode(&answer.whole).unwrap().into_message()];
     let body = encode(&Request { messages, ..Request::default() });
     let mut expected = answer.whole["output"]["message"]["content"].as_array().unwrap().clone();
-    // What is not signed is not wanted back.
+    // Unsigned thoughts are not sent back.
     expected.remove(2);
     assert_eq!(body["messages"][1]["content"], Value::from(expected));
 }
@@ -309,7 +309,7 @@ fn disorder_and_exceptions_inside_the_stream() {
     let open_end =
         [so_far, event(delta(1, &text)), event(("messageStop", json!({"stopReason": "end_turn"})))];
     assert_eq!(read(&BedrockConverse, &[&open_end.concat()]).unwrap_err().kind, K::Protocol);
-    // Kinds of events that nobody knows yet mean nothing, whatever they carry.
+    // Unknown kinds of events are ignored, whatever they carry.
     let body = [event(("future", json!([]))), bytes(&plain().events)];
     assert!(read(&BedrockConverse, &[&body.concat()]).is_ok());
 }

@@ -14,7 +14,7 @@ fn wire(stream: bool) -> Wire {
     Wire {
         model: "anthropic.claude-sonnet-4-20250514-v1:0".to_owned(),
         stream,
-        // Bedrock names the model in the path whatever the endpoint says.
+        // Bedrock has the model in the path, whatever the endpoint says.
         model_in_body: true,
         ..Wire::default()
     }
@@ -142,7 +142,7 @@ fn trouble_inside_the_stream() {
         let failure = read(&BedrockInvoke, &[&body]).unwrap_err();
         assert_eq!((failure.kind, failure.retryable), (kind, retryable), "{}", failure.message);
     }
-    // Events that are not chunks mean nothing here.
+    // Events that are not chunks are ignored.
     let mut body = frame("event", "initial-response", &json!({}));
     body.extend(stream(&events()));
     assert!(read(&BedrockInvoke, &[&body]).is_ok());

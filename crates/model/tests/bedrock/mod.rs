@@ -1,4 +1,4 @@
-//! Amazon Bedrock: bodies and event streams as they are on the wire.
+//! Amazon Bedrock: wire bodies and event streams.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it should be")]
 
@@ -13,7 +13,7 @@ use aws_smithy_types::event_stream::{Header, HeaderValue, Message as Frame};
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
-/// A body as it is sent.
+/// The encoded body.
 fn sent(dialect: &dyn Dialect, request: &Request, wire: &Wire) -> Map<String, Value> {
     serde_json::from_slice(&dialect.encode(request, wire).unwrap()).unwrap()
 }
@@ -40,7 +40,7 @@ fn frame(message_type: &'static str, kind: &str, payload: &Value) -> Vec<u8> {
     bytes
 }
 
-/// Cuts bytes at some places.
+/// Cuts bytes at some positions.
 fn pieces<'a>(bytes: &'a [u8], cuts: &[usize]) -> Vec<&'a [u8]> {
     let mut cuts: Vec<usize> = cuts.iter().map(|cut| (*cut).min(bytes.len())).collect();
     cuts.extend([0, bytes.len()]);
@@ -64,7 +64,7 @@ fn call(id: &str, arguments: &str) -> Part {
     })
 }
 
-/// A conversation with everything in it; the thought is sealed with the given data.
+/// A conversation with every kind of part; the thought is sealed with the given data.
 fn conversation(opaque: Value) -> Request {
     let image = Part::Image { media_type: "image/jpeg".to_owned(), data: "/9j/4AAQSkZJRg==".to_owned() };
     let result = |id: &str, parts: Vec<Part>, is_error: bool| Part::ToolResult {

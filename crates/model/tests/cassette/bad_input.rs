@@ -1,4 +1,4 @@
-//! Directories and files that are not as a recorder leaves them.
+//! Directories and files that no recorder leaves.
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -37,7 +37,7 @@ fn whole() -> String {
     std::fs::read_to_string(path).unwrap()
 }
 
-/// What is said about a directory with this file, and which of the three calls are still there.
+/// The problems of a directory with this file, and which of the three calls remain.
 fn with_content(change: impl FnOnce(&str) -> Vec<u8>) -> (String, Vec<String>) {
     static WHOLE: LazyLock<String> = LazyLock::new(whole);
     let dir = tempfile::tempdir().unwrap();
@@ -121,7 +121,7 @@ fn a_torn_end_is_left_out() {
     let (said, left) = with_content(|content| content.as_bytes()[..content.len() - 1].to_vec());
     insta::assert_snapshot!(said, @"note K013 DIR/calls-000001.jsonl:14: the last line is not complete and is left out");
     assert_eq!(left, ["two", "four"]);
-    // Wherever it is torn, all whole calls before are there and nothing is worse than a note.
+    // Wherever it is torn, all earlier complete calls remain and the worst problem is a note.
     let whole = whole();
     let dir = tempfile::tempdir().unwrap();
     for end in 1..whole.len() {
@@ -171,7 +171,7 @@ fn missing_references() {
     warning K014 DIR/calls-000001.jsonl:10: the line is left out: it refers to turn 6, which is not in the file
     ");
     assert_eq!(left, ["here"]);
-    // References to oneself, to what comes later, and numbers given twice.
+    // References to itself and to later numbers, and numbers given twice.
     let (said, _) =
         with_content(|content| line(content, 3, |line| line.replace("\"number\"", "\"after\":2,\"number\"")));
     assert!(said.contains("K014") && said.contains("turn 2"), "{said}");
@@ -191,7 +191,7 @@ fn calls_that_stand_there_twice() {
         let last = content.lines().last().unwrap();
         format!("{content}{last}\n").into_bytes()
     });
-    insta::assert_snapshot!(said, @"warning K018 DIR/calls-000001.jsonl: calls that stand in the file twice, the first of which is used: 1");
+    insta::assert_snapshot!(said, @"warning K018 DIR/calls-000001.jsonl: calls that are in the file twice, of which the first is used: 1");
     assert_eq!(left, ["two", "four", "here"]);
 }
 
@@ -220,7 +220,7 @@ fn texts_of_the_wrong_form_are_a_miss() {
     let (player, _) = open(dir.path());
     let miss = player.play("s", "m", &request(&["one"])).unwrap_err().to_string();
     assert!(miss.contains("cannot be read") && miss.contains("nobody"), "{miss}");
-    // A file that is changed behind the player's back.
+    // A file that changes while the player has it open.
     std::fs::write(&path, "").unwrap();
     let miss = player.play("s", "m", &request(&["alone"])).unwrap_err().to_string();
     assert!(miss.contains("cannot be read"), "{miss}");

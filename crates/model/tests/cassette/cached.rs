@@ -17,7 +17,7 @@ fn open(directory: &Path) -> Cache {
     cache
 }
 
-/// What the cache knows, or what the model says when it is asked.
+/// Answers from the cache, or from the model if the cache has no answer.
 fn ask(cache: &Cache, request: &Request, live: &Result<Reply, Failure>) -> String {
     match cache.look_up("s", "m", request) {
         Lookup::Found(played) => format!("cached {}", crate::cassette::text(&played)),
@@ -111,6 +111,6 @@ fn requests_with_secrets_are_known_again() {
         let (cache, _) = Cache::open(dir.path(), Arc::clone(&redactor)).unwrap();
         assert_eq!(ask(&cache, &q, &said("1")), expected);
     }
-    // Where the variable is not set, the same text is known too.
+    // Without the variable, the same text is found too.
     assert_eq!(ask(&open(dir.path()), &q, &said("2")), "cached 1");
 }

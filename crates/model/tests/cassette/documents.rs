@@ -1,4 +1,4 @@
-//! The document says what the program does.
+//! The document matches the program.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! A recording process that is killed at any moment loses nothing that it said was recorded.
+//! A recording process that is killed at any moment loses no call that it reported as recorded.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Command, Stdio};
@@ -16,7 +16,7 @@ fn kills() -> u32 {
     if aec_test::full() { 200 } else { 20 }
 }
 
-/// How long the process goes on after some calls: moments spread without a pattern (the golden ratio's fractions).
+/// How long the process continues after some calls: irregular times (fractions of the golden ratio).
 fn moment(round: u32) -> Duration {
     Duration::from_millis(4).mul_f64((f64::from(round) * 0.618_033_988_75).fract())
 }
@@ -69,7 +69,7 @@ fn what_was_acknowledged_is_replayed() {
     println!("{} calls in {} rounds, {} torn files", player.len(), kills(), problems.len());
 }
 
-/// The process that is killed above; alone it has nothing to do.
+/// The child process that is killed above; run directly, it does nothing.
 #[test]
 fn probe() {
     let Some(directory) = std::env::var_os(DIRECTORY) else { return };
@@ -79,7 +79,7 @@ fn probe() {
     for number in 0..100_000 {
         record(&recorder, &scope, &conversation, &Ok(reply(&answer(number))));
         let mut stdout = std::io::stdout().lock();
-        // The line may follow something that the test harness wrote.
+        // The line may follow output of the test harness.
         writeln!(stdout, "\ndone {number}").unwrap();
         stdout.flush().unwrap();
         next(&mut conversation, number);

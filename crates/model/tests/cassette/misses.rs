@@ -1,4 +1,4 @@
-//! What a person reads when a call is not on the cassette.
+//! Messages about calls that are not on the cassette.
 
 use std::path::Path;
 

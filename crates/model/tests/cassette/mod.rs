@@ -1,4 +1,4 @@
-//! Cassettes from outside: what is recorded is replayed, whatever happens in between.
+//! Cassettes from outside: whatever is recorded is replayed, whatever happens in between.
 
 #![expect(
     clippy::unwrap_used,
@@ -30,19 +30,19 @@ fn recorder(directory: &Path) -> Recorder {
     Recorder::create(directory, Arc::new(Redactor::default())).unwrap()
 }
 
-/// A player for a directory without errors, and what it says beside.
+/// A player for a directory without errors, and its warnings and notes.
 fn open(directory: &Path) -> (Player, Vec<Problem>) {
     Player::open(directory).unwrap_or_else(|problems| panic!("{problems:?}"))
 }
 
-/// A conversation of user and assistant in turns.
+/// A conversation with alternating user and assistant texts.
 fn request(texts: &[&str]) -> Request {
     let roles = [Role::User, Role::Assistant];
     let messages = texts.iter().zip(roles.into_iter().cycle()).map(|(text, role)| Message::text(role, *text));
     Request { messages: messages.collect(), ..Request::default() }
 }
 
-/// A reply of one text.
+/// A reply with one text.
 fn reply(text: &str) -> Reply {
     Reply {
         parts: Message::text(Role::Assistant, text).parts,
@@ -58,7 +58,7 @@ fn events() -> Vec<CallEvent> {
     vec![CallEvent::Attempt { attempt: 1, endpoint: "local".into(), at_most: None }]
 }
 
-/// Asks and records at once.
+/// Begins and records a call.
 fn record(recorder: &Recorder, scope: &str, request: &Request, outcome: &Result<Reply, Failure>) {
     let ticket = recorder.begin(scope, "m", request);
     let call = Call { request, endpoint: "local", events: &events(), outcome };

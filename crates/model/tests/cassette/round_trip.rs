@@ -1,4 +1,4 @@
-//! What is recorded is what is replayed.
+//! Replays equal what was recorded.
 
 use aec_base::secret::Redactor;
 use aec_model::cassette::{Call, Player, Recorder, request_digest};
@@ -92,7 +92,7 @@ fn any_outcome() -> impl Strategy<Value = Result<Reply, Failure>> {
     prop_oneof![1 => failure.prop_map(Err), 3 => reply.prop_map(Ok)]
 }
 
-/// JSON has no way to tell an opaque `null` from none.
+/// JSON cannot distinguish an opaque `null` from an absent one.
 fn without_null(mut outcome: Result<Reply, Failure>) -> Result<Reply, Failure> {
     for part in outcome.iter_mut().flat_map(|reply| &mut reply.parts) {
         if let Part::Reasoning { opaque, .. } = part {
@@ -172,7 +172,7 @@ fn the_order_of_asking_counts_not_that_of_answering() {
     let request = request(&["same"]);
     let tickets: Vec<_> = (0..4).map(|_| recorder.begin("s", "m", &request)).collect();
     for (number, ticket) in tickets.into_iter().enumerate().rev() {
-        // The second call is given up: its place stays empty and is passed over.
+        // The second call is dropped: its position stays empty and is skipped.
         if number != 1 {
             let outcome = Ok(reply(&number.to_string()));
             recorder
@@ -202,7 +202,7 @@ fn a_new_recording_of_a_trial_replaces_one_that_was_broken_off() {
     assert_eq!(text(&player.play("t", "m", &request(&["q"])).unwrap()), "old too");
 }
 
-/// The size of the file of a conversation with so many turns of equal length.
+/// The file size of a conversation with this many turns of equal length.
 fn size_of_conversation(turns: usize, sliding: Option<usize>) -> u64 {
     let dir = tempfile::tempdir().unwrap();
     let recorder = recorder(dir.path());
@@ -232,13 +232,13 @@ fn a_conversation_is_stored_once() {
     let content = |turns: u64| turns * (200 * 7 + 100 * 6 + 30);
     for sliding in [None, Some(6)] {
         let (short, long) = (size_of_conversation(50, sliding), size_of_conversation(100, sliding));
-        // What a turn adds does not depend on how many there were before.
+        // The size of a turn does not depend on how many came before.
         assert!((long - short).abs_diff(short) < short / 10, "{short} {long}");
         assert!(short < content(50) * 3 / 2, "{short}");
     }
 }
 
-/// A cassette as the first version of the format has it.
+/// A cassette in the first version of the format.
 fn example() -> std::path::PathBuf {
     std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cassette/version-1")
 }

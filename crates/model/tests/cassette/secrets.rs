@@ -1,4 +1,4 @@
-//! Secrets do not reach a cassette, and calls that held one are still found.
+//! Secrets do not reach a cassette, and calls that contained one are still found.
 
 use std::sync::Arc;
 
@@ -64,7 +64,7 @@ fn nothing_of_a_secret_is_written() {
     let written = everything(dir.path());
     assert!(!written.contains("hunter2"), "{written}");
     assert!(written.contains("[DB_PASSWORD redacted]"));
-    // Nor a digest that a guess could be checked with.
+    // Nor a digest with which a guess could be checked.
     let (_, second) = conversation();
     assert!(!written.contains(&request_digest("m", &second).hex()));
 }
@@ -77,7 +77,7 @@ fn calls_that_held_a_secret_are_found_with_it_and_without() {
     let (first, second) = conversation();
     let failure = Failure::passing(FailureKind::Auth, "[DB_PASSWORD redacted] refused");
 
-    // The program asks with the secret again: the tool that printed it printed it once more.
+    // The program sends the secret again: the tool that printed it printed it once more.
     let (player, problems) = open(dir.path());
     assert!(problems.is_empty(), "{problems:?}");
     let played = player.play(&scope, "m", &first).unwrap();
@@ -87,13 +87,13 @@ fn calls_that_held_a_secret_are_found_with_it_and_without() {
     assert_eq!(player.play(&scope, "m", &second).unwrap().outcome, Err(failure.clone()));
     assert!(player.play(&scope, "m", &second).is_err());
 
-    // It goes on with the reply as it was replayed.
+    // It continues with the replayed reply.
     let (player, _) = open(dir.path());
     let plain = serde_json::to_string(&second).unwrap().replace("hunter2\\\"x", "[DB_PASSWORD redacted]");
     let second: Request = serde_json::from_str(&plain).unwrap();
     assert_eq!(text(&player.play("trial [DB_PASSWORD redacted]", "m", &second).unwrap()), "done");
 
-    // A different request does not pass for a redacted one.
+    // A different request is not mistaken for a redacted one.
     let mut other = second.clone();
     other.messages[2] = Message::text(Role::User, "use it");
     assert!(player.play(&scope, "m", &other).is_err());

@@ -1,4 +1,4 @@
-//! Thousands of calls at once.
+//! Thousands of concurrent calls.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -19,7 +19,7 @@ fn every_answer_is_given_exactly_once() {
             let recorder = &recorder;
             threads.spawn(move || {
                 for number in 0..CALLS {
-                    // A scope of its own, and one that all threads share.
+                    // One scope per thread, and one that all threads share.
                     for scope in [format!("own-{thread}"), "shared".to_owned()] {
                         let request = request(&["same", "for", "all"]);
                         let ticket = recorder.begin(&scope, "m", &request);

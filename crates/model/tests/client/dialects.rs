@@ -1,4 +1,4 @@
-//! Every dialect over a real connection: what goes out, what comes back, whole and streamed.
+//! Every dialect over a real connection: requests and answers, whole and streamed.
 
 use aec_model::client::Scope;
 use aec_model::message::{Message, Part, Request, Role, Sampling, Stop, Tool};

@@ -31,7 +31,7 @@ fn attempts(called: &Called) -> usize {
 async fn each_fault_has_its_kind_and_is_tried_again_only_if_it_can_pass() {
     use FailureKind as K;
     let server = echo().await;
-    // The kinds when the answer is whole and when it is streamed, and how often each is tried.
+    // The kinds for whole and streamed answers, and how often each is tried.
     let cases = [
         (FaultKind::Server, [K::Server, K::Server], 3),
         (FaultKind::Unavailable, [K::Server, K::Server], 3),
@@ -72,7 +72,7 @@ async fn each_fault_has_its_kind_and_is_tried_again_only_if_it_can_pass() {
                     model(&client(&rows, policy)).call(&ask("hello there, how are you?"), &scope()).await;
                 let what = format!("{} {mode} {dialect}: {called:?}", fault.name());
                 match called.outcome {
-                    // An answer that the limit cut short or the filter ended is an answer if it says something.
+                    // An answer cut short by the limit or the filter counts as an answer if it has content.
                     Ok(ref reply) if matches!(fault, FaultKind::Length | FaultKind::FilterStop) => {
                         assert!(
                             reply.says_something() && reply.stop != aec_model::message::Stop::End,
@@ -203,7 +203,7 @@ async fn a_deadline_is_a_deadline() {
 
 #[tokio::test]
 async fn redirects_are_not_followed_with_the_key() {
-    // A server that sends everybody somewhere else, and counts who comes there.
+    // A server that redirects everything, and counts who follows.
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let elsewhere = echo().await;
@@ -234,7 +234,7 @@ async fn an_endpoint_that_is_dead_fails_everybody_soon() {
 
 #[tokio::test]
 async fn a_key_in_an_error_is_scrubbed_wherever_it_stands() {
-    // The error repeats the key across every place where a message could be cut.
+    // The error repeats the key across every position where a message could be cut.
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let router = axum::Router::new().fallback(|headers: http::HeaderMap| async move {

@@ -1,4 +1,4 @@
-//! Tens of thousands of calls while a fifth of them go wrong: every call is answered or typed, once, and paid once.
+//! Tens of thousands of calls, a fifth of them faulty: every call has one answer or typed failure, and is paid once.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use aec_model_server::{Answers, Fault, FaultKind, Options};
 
 use super::{account, ask_many, client, model, plain, start};
 
-/// Calls that are in flight at once, so that the test itself does not hold everything.
+/// Concurrent calls, so that the test itself does not hold everything.
 const PORTION: usize = 10_000;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -57,7 +57,6 @@ async fn every_call_is_accounted_for_exactly_once() {
     let model = model(&client);
     let mut outcomes: BTreeMap<&str, u64> = BTreeMap::new();
     let (mut answered, mut usage, mut attempts, mut charged_failures) = (0_u64, 0_u64, 0_u64, 0_u64);
-    // In portions, so that the test itself does not hold everything at once.
     for portion in 0..total / PORTION {
         let texts: Vec<String> =
             (0..PORTION).map(|number| format!("call {} of many", portion * PORTION + number)).collect();

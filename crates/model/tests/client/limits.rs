@@ -1,4 +1,4 @@
-//! Concurrency that finds its place, and what servers teach.
+//! Adaptive concurrency, and what the client learns from refusals.
 
 use std::time::Duration;
 
@@ -30,8 +30,8 @@ async fn concurrency_backs_off_below_what_the_server_allows_and_everything_is_an
     };
     let stats = server.stats();
     assert!(stats.limited > 0, "it was too much at first: {stats:?}");
-    // All places of an endpoint at once would be refused about twenty times for each answer; how far below that it stays
-    // depends on how many rounds of answers this machine has in a second.
+    // Using all permits at once would cause about twenty refusals per answer; how far below that it stays depends on
+    // how many rounds of answers this machine makes in a second.
     let all = refused(0..1500);
     assert!(all < 4 * 1500, "and less later: {all}");
 }
@@ -50,10 +50,10 @@ async fn a_limit_of_one_is_one() {
     assert_eq!(server.stats().highest_in_flight, 1);
 }
 
-/// Why a request is refused, if it is.
+/// Why a request is refused, if at all.
 type Opinion = fn(&serde_json::Value) -> Option<&'static str>;
 
-/// A server with an opinion: it refuses requests that have a key, or lack one, and says why.
+/// A server that refuses requests that have or lack a key, and says why.
 async fn opinionated(refuses: Opinion) -> String {
     use axum::body::Bytes;
     use http::StatusCode;
@@ -106,7 +106,7 @@ async fn servers_teach_how_they_want_to_be_asked() {
 
 #[tokio::test]
 async fn an_echo_is_no_lesson() {
-    // What is refused mentions the key of the output limit, because a tool is called so.
+    // The refusal mentions the key of the output limit only because a tool has that name.
     let url = opinionated(|body| {
         let odd = body
             .get("tools")

@@ -1,4 +1,4 @@
-//! The client against a server that speaks the providers' formats and fails on demand.
+//! The client against a server that reproduces the providers' formats and fails on demand.
 
 #![expect(
     clippy::unwrap_used,
@@ -31,7 +31,7 @@ use aec_model::routing::Routes;
 use aec_model::tape::Tape;
 use aec_model_server::{Answers, Options, TestServer};
 
-/// A server that repeats what it is told.
+/// A server that repeats its input.
 async fn echo() -> TestServer {
     start(Options { answers: Answers::Echo, ..Options::default() }).await
 }
@@ -40,7 +40,7 @@ async fn start(options: Options) -> TestServer {
     TestServer::start(options).await.unwrap()
 }
 
-/// Retries as ever, without the long waits.
+/// The usual retries without the long waits.
 fn quick() -> RetryPolicy {
     let usual = RetryPolicy::default();
     let pauses = Rule { first: Duration::from_millis(2), longest: Duration::from_millis(20), ..usual.pauses };
@@ -112,7 +112,7 @@ async fn until(mut done: impl FnMut() -> bool) {
     panic!("it never happened");
 }
 
-/// Calls a model many times at once; the results in the order of the texts.
+/// Calls a model many times concurrently; the results are in the order of the texts.
 async fn ask_many(model: &Model, scope: &Scope, texts: Vec<String>) -> Vec<aec_model::client::Called> {
     let shared = Arc::new((model.clone(), scope.clone()));
     let tasks: Vec<_> = texts

@@ -1,4 +1,4 @@
-//! Budgets around real calls: never overdrawn, never by a micro-dollar.
+//! Budgets around real calls: never overdrawn, not even by a micro-dollar.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ async fn concurrent_calls_cannot_overspend() {
     })
     .await;
     let client = client(&plain(&server, ""), quick());
-    // Enough for a part of the calls only.
+    // Enough for only a part of the calls.
     let cap = MicroDollars(400_000);
     let meter = Meter::new(Unpriced::Refuse);
     let run = meter.open(None, "the run", Budget::of_money(cap));
@@ -81,7 +81,7 @@ async fn who_waits_for_money_does_not_stand_in_the_way() {
         start(Options { latency: Range::only(Duration::from_millis(30)), ..Options::default() }).await;
     let client = client(&plain(&server, ""), quick());
     let meter = Meter::new(Unpriced::Refuse);
-    // The poor trial can set aside one call at a time, and asks for far more than the endpoint takes at once.
+    // The poor trial can reserve one call at a time, and makes far more calls than the endpoint accepts at once.
     let poor = meter.open(None, "poor", Budget::of_money(MicroDollars(70_000)));
     let rich = meter.open(None, "rich", Budget::default());
     let crowd = {

@@ -1,4 +1,4 @@
-//! Through the proxy that the environment names, and not through it.
+//! Calls through the proxy of the environment, and around it.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::{ask, client_with, echo, model, plain, quick, row, scope};
 
-/// A proxy that leads everybody to one server, and remembers where they wanted to go.
+/// A proxy that leads to one server, and records the requested destinations.
 async fn proxy(server: &str) -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -48,10 +48,10 @@ async fn calls_go_through_the_proxy_unless_they_are_local_or_excepted() {
     assert!(heard.starts_with("CONNECT models.example:80 "), "{heard}");
     assert!(heard.to_lowercase().contains("proxy-authorization: basic "), "{heard}");
     assert!(!heard.contains("sk-test-value"), "the key is for the other end: {heard}");
-    // What is on this machine is called directly.
+    // Addresses on this machine are called directly.
     let near = model(&client_with(&plain(&server, ""), &variables, quick(), Tape::Live));
     assert_eq!(near.call(&ask("near"), &scope()).await.outcome.unwrap().text(), "near");
-    // And so is what the user excepts, which here leads nowhere.
+    // So are the user's exceptions, which here lead nowhere.
     let once = RetryPolicy::once();
     let variables =
         [("KEY", "sk-test-value"), ("HTTP_PROXY", address.as_str()), ("NO_PROXY", "models.invalid")];

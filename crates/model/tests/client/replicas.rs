@@ -6,7 +6,7 @@ use aec_test::port::ClosedPort;
 
 use super::{ask, ask_many, client, echo, model, plain, quick, row, scope, start};
 
-/// How often each endpoint was asked.
+/// How often each endpoint was called.
 fn asked(called: &[aec_model::client::Called], label: &str) -> usize {
     let events = called.iter().flat_map(|called| &called.events);
     events.filter(|event| matches!(event, CallEvent::Attempt { endpoint, .. } if endpoint == label)).count()
@@ -27,7 +27,7 @@ async fn work_is_shared() {
 
 #[tokio::test]
 async fn a_dead_replica_is_left_alone_and_comes_back() {
-    // A port that nobody listens on, until somebody does.
+    // A port without a listener, which gets one later.
     let nobody = ClosedPort::take();
     let port = nobody.address.port();
     let alive = echo().await;

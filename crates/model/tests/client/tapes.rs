@@ -17,7 +17,7 @@ use super::{account, ask, client_with, model, plain, quick, start};
 
 const KEY: [(&str, &str); 1] = [("KEY", "sk-test-value")];
 
-/// A run of several trials at once, each asking the same questions twice; what came of it, trial by trial.
+/// A run of several concurrent trials, each asking the same questions twice; the results by trial.
 async fn run(client: &Client) -> (Vec<(Vec<Called>, Vec<CallEvent>)>, Totals) {
     let run = account(Budget::of_money(MicroDollars(150_000)));
     let trials: Vec<_> = (0..6)
@@ -70,7 +70,7 @@ async fn a_replay_makes_no_connection_and_tells_the_same_story() {
         assert!(problems.is_empty(), "{problems:?}");
         Tape::Replay(player)
     };
-    // With the server still there, to see that nobody comes; and then without a key.
+    // With the server running, to see that it gets no calls; and then without a key.
     for variables in [&KEY[..], &[]] {
         let (replayed, totals) = run(&client_with(&rows, variables, quick(), replay())).await;
         for ((live, heard_live), (played, heard)) in live.iter().zip(&replayed) {

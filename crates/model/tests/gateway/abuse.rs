@@ -1,4 +1,4 @@
-//! Attack 25: other models, other budgets, keys, addresses, and everything else that a prisoner would try.
+//! Attack 25: other models, other budgets, keys, addresses, and everything else that a malicious agent would try.
 
 use std::time::Duration;
 
@@ -112,7 +112,7 @@ async fn nothing_in_a_request_changes_where_it_goes_or_what_it_costs() {
     let huge = huge.body(vec![b' '; 40 * 1024 * 1024]).send().await;
     assert!(huge.is_err() || huge.unwrap().status() == 400);
     assert_eq!(world.server.stats().connections, 0, "none of it left the gateway");
-    // Headers of the caller stay with the caller.
+    // The caller's headers are not passed on.
     let sent = world.http.post(world.url("/v1/chat/completions")).bearer_auth(token.reveal());
     let sent = sent
         .header("x-test-fault", "auth")
@@ -224,7 +224,7 @@ async fn too_many_at_once_are_told_to_wait() {
     for task in hanging {
         task.abort();
     }
-    // Whoever hangs up ends the call, and with it what is paid for it.
+    // Disconnecting ends the call and its cost.
     while world.server.stats().disconnects < 3 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
@@ -249,7 +249,7 @@ async fn what_the_provider_says_about_the_key_stays_here() {
         assert!(text.contains("refused the gateway's credentials"), "{text}");
         assert!(!text.contains("sk-"), "{text}");
     }
-    // A model that repeats what it is told could repeat the key, if it were told.
+    // A model that repeats its input could repeat the key, if it received it.
     let echo = World::echo().await;
     let (token, _) = echo.token("mine", Budget::default());
     let (_, reply) =
@@ -285,7 +285,7 @@ async fn a_token_that_is_taken_back_ends_what_it_began() {
 #[tokio::test]
 async fn strangers_are_not_listened_to() {
     let world = World::echo().await;
-    // A stranger announces a large body and never sends it; the answer comes all the same.
+    // A client without a token announces a large body and never sends it; it gets its answer nevertheless.
     let mut stream = tokio::net::TcpStream::connect(world.address).await.unwrap();
     let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer nobody\r\ncontent-length: 33554432\r\n\r\n";
     stream.write_all(head.as_bytes()).await.unwrap();

@@ -22,10 +22,10 @@ use aec_model::tape::Tape;
 use aec_model_server::{Answers, Options, TestServer};
 use serde_json::{Value, json};
 
-/// The key that nobody behind the gateway may ever see.
+/// The key that no agent behind the gateway may ever see.
 const KEY: &str = "sk-canary-in-the-gateway";
 
-/// A provider, a gateway before it, and a token.
+/// A provider, a gateway in front of it, and a token.
 struct World {
     server: TestServer,
     client: Client,
@@ -69,8 +69,8 @@ impl World {
         let address = listener.local_addr().unwrap();
         let serving = gateway.clone();
         tokio::spawn(async move { serving.serve(listener, std::future::pending()).await });
-        // Another crate of the workspace gives this client its TLS, which wants a provider even for plain HTTP. That one
-        // is there already is fine.
+        // Another crate of the workspace enables TLS for this client, which needs a provider even for plain HTTP. It
+        // does not matter if one is already installed.
         let _installed = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder()
             .no_proxy()
@@ -84,7 +84,7 @@ impl World {
         Self::new(Options { answers: Answers::Echo, ..Options::default() }, "").await
     }
 
-    /// A token for one model with a budget of its own.
+    /// A token for one model with its own budget.
     fn token(&self, model: &str, budget: Budget) -> (Secret, Account) {
         self.token_for(model, budget, Grant::USUAL_IN_FLIGHT)
     }

@@ -1,4 +1,4 @@
-//! Requests of agents, who are not trusted.
+//! Requests of untrusted agents.
 
 use aec_model::dialect::Dialect;
 use aec_model::dialect::openai::OpenAiChat;
@@ -14,7 +14,7 @@ fn inbound(body: &Value) -> Result<Inbound, String> {
     decode_request(body.to_string().as_bytes())
 }
 
-/// A sound request with some keys set.
+/// A valid request with some keys set.
 fn asking(more: Value) -> Value {
     let mut body = json!({"model": "m", "messages": [{"role": "user", "content": "hi"}]});
     for (key, value) in more.as_object().unwrap() {
@@ -321,7 +321,7 @@ fn sent(request: &Request) -> Map<String, Value> {
 }
 
 proptest! {
-    /// Whatever is accepted can be sent on, and no address is in it.
+    /// Every accepted request can be sent on, and contains no address.
     #[test]
     fn anything_is_understood_or_refused(messages in prop::collection::vec(json_value(), 1..4), tools in json_value()) {
         let body = json!({"model": "m", "messages": messages, "tools": tools});

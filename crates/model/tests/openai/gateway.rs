@@ -1,4 +1,4 @@
-//! Replies and failures as agents receive them, read with our own reader of the same format.
+//! Replies and failures for agents, read with our own reader of the same format.
 
 use aec_model::failure::{Failure, FailureKind};
 use aec_model::gateway::openai::{decode_request, encode_failure, encode_reply, encode_stream};
@@ -44,7 +44,7 @@ fn as_the_agent_sees_it() {
     insta::assert_snapshot!("stream_plain", encode_stream(&plain, "gpt-x", 1_700_000_000, false).concat());
 }
 
-/// The agent appends the message to its conversation and asks again.
+/// The agent appends the message to its conversation and sends it back.
 fn given_back(reply: &Reply) -> Vec<Part> {
     let message = encode_reply(reply, "m", 7)["choices"][0]["message"].clone();
     let body = json!({"model": "m", "messages": [message]}).to_string();
@@ -68,7 +68,7 @@ fn thoughts_survive_the_way_through_an_agent() {
     }
     let several = vec![ours[0].clone(), ours[3].clone(), thought("bare", None), Part::text("x")];
     assert_eq!(given_back(&reply(several.clone(), Stop::End)), several);
-    // What is nested could hold an address and is not carried.
+    // Nested values could hold an address and are not passed on.
     let nested = vec![thought("hm", Some(json!({"source": {"url": "https://a.test"}}))), Part::text("x")];
     assert_eq!(given_back(&reply(nested, Stop::End)), [thought("hm", None), Part::text("x")]);
 }

@@ -1,4 +1,4 @@
-//! The chat-completions format in both directions: bytes as vendors send them, bytes as we send them.
+//! The chat-completions format in both directions: vendors' bytes and ours.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it should be")]
 #![expect(clippy::needless_pass_by_value, reason = "JSON is written where it is used")]

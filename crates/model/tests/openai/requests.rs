@@ -1,4 +1,4 @@
-//! Requests as they go out.
+//! Requests on the wire.
 
 use aec_model::dialect::openai::OpenAiChat;
 use aec_model::dialect::{Dialect, LimitKey, Wire};

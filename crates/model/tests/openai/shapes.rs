@@ -1,4 +1,4 @@
-//! Answers as vendors send them, complete and streamed: what is read from them, and that both say the same.
+//! Vendors' answers, complete and streamed: how they are read, and that both forms agree.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ fn shown(outcome: &Result<Reply, Failure>) -> Value {
     }
 }
 
-/// What must not depend on streaming.
+/// The part that must not depend on streaming.
 fn essence(outcome: Result<Reply, Failure>) -> Result<Reply, (FailureKind, bool)> {
     match outcome {
         Ok(reply) => Ok(Reply { extra: serde_json::Map::new(), ..reply }),
@@ -78,7 +78,7 @@ fn a_cut_stream_never_says_something_else() {
             match (essence(read([&stream.as_bytes()[..end]])), &whole) {
                 (Err((FailureKind::Truncated | FailureKind::Protocol, true)), _) => broken += 1,
                 (Ok(reply), Ok(whole)) => {
-                    // What the call took comes after the answer.
+                    // The usage comes after the answer.
                     assert_eq!(
                         (&reply.parts, &reply.stop),
                         (&whole.parts, &whole.stop),
@@ -111,7 +111,7 @@ proptest! {
         drop(OpenAiChat.decode(&body));
     }
 
-    /// A chunk that is lost may make a shorter answer, but no damage makes the reader fall over.
+    /// A lost chunk may shorten the answer, but no damage makes the reader panic.
     #[test]
     fn a_damaged_stream_is_read_or_refused(which: prop::sample::Index, place: prop::sample::Index, byte: u8) {
         let shapes = shapes("sse");
@@ -122,7 +122,7 @@ proptest! {
     }
 }
 
-/// Replaces the value at a JSON pointer in a sound body.
+/// Replaces the value at a JSON pointer in a valid body.
 fn with(pointer: &str, value: Value) -> String {
     let mut body: Value = serde_json::from_str(&shapes("json")["openai_parallel_tools"]).unwrap();
     *body.pointer_mut(pointer).unwrap() = value;
@@ -195,7 +195,7 @@ fn odd_endings_have_their_meaning() {
     assert_eq!(stop("length"), Stop::Length);
     assert_eq!(stop("content_filter"), Stop::ContentFilter);
     assert_eq!(stop("recitation"), Stop::Other("recitation".to_owned()));
-    // Nobody waits for calls that are not there.
+    // No calls means that the answer does not wait for tools.
     let body = with("/choices/0/message/tool_calls", json!([]));
     assert_eq!(decode(&body).unwrap().stop, Stop::Other("tool_calls".to_owned()));
 }

@@ -81,7 +81,7 @@ fn malformed_chunks_are_protocol_failures() {
         delta(json!({"tool_calls": [{"index": 0, "type": "custom"}]})),
         delta(json!({"tool_calls": [{"index": 0, "function": "f"}]})),
         delta(json!({"tool_calls": [{"index": 0, "function": {"arguments": 1}}]})),
-        // A piece of a call that never began, and a call that has no name.
+        // A piece of a call that never began, and a call without a name.
         delta(json!({"tool_calls": [{"function": {"arguments": "{}"}}]})),
         delta(json!({"tool_calls": [{"index": 0, "id": "a", "function": {"arguments": "{}"}}]})),
         delta(json!({"function_call": {"name": "f", "arguments": ""}})),
@@ -168,7 +168,7 @@ fn received_bytes_are_counted_once() {
     );
 }
 
-/// Cuts a text at the given places.
+/// Cuts a text at the given positions.
 fn pieces(text: &str, cuts: &[prop::sample::Index]) -> Vec<String> {
     let letters: Vec<char> = text.chars().collect();
     let mut places: Vec<usize> = cuts.iter().map(|cut| cut.index(letters.len() + 1)).collect();
@@ -178,7 +178,7 @@ fn pieces(text: &str, cuts: &[prop::sample::Index]) -> Vec<String> {
 }
 
 proptest! {
-    /// Any answer, cut into any deltas, is the answer that the complete body gives.
+    /// Any answer, cut into any deltas, equals the answer of the complete body.
     #[test]
     fn deltas_add_up(
         thought in ".{0,12}",

@@ -1,4 +1,4 @@
-//! From the name of a model to the place where it answers.
+//! From model names to endpoints.
 
 #![expect(
     clippy::unwrap_used,
@@ -32,7 +32,7 @@ fn resolve(
     }
 }
 
-/// The variable whose value is used as the key, or those of which one is missing.
+/// The variable that supplies the key, or those of which one is missing.
 fn key(endpoint: &Endpoint) -> String {
     match &endpoint.credential {
         Credential::None => "none".to_owned(),

@@ -1,4 +1,4 @@
-//! The rules of names: whose model it is, where it answers and which variable holds the key.
+//! The rules about names: the provider of a model, its address and the variable of its key.
 
 use aec_model::endpoint::{Format, StreamMode};
 use aec_model::message::{Message, Request, Role, Stop};
@@ -15,17 +15,17 @@ const FOUNDRY: (&str, &str) = ("AZURE_OPENAI_ENDPOINT", "https://example.service
 const REGION: (&str, &str) = ("AWS_REGION", "ap-southeast-2");
 const BEARER: (&str, &str) = ("AWS_BEARER_TOKEN_BEDROCK", "bedrock-token");
 
-/// A model, the variables that are set, and two texts that are expected.
+/// A model, the variables that are set, and two expected texts.
 type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a str, &'a str);
 
-/// The address that is called, and the key.
+/// The called address, and the key.
 fn called(model: &str, variables: &[(&str, &str)]) -> (String, String) {
     let endpoint = resolve(model, variables, None).unwrap();
     let key = key(&endpoint);
     (Line::new(endpoint).unwrap().url().to_string(), key)
 }
 
-/// Each model is called where it should be, with the key that it should have.
+/// Checks that each model is called at its address with its key.
 fn check(cases: &[Case<'_>]) {
     for (model, variables, address, key) in cases {
         let (found, with) = called(model, variables);

@@ -1,4 +1,4 @@
-//! `configs/endpoints.toml`: what it means, and what it refuses.
+//! `configs/endpoints.toml`: what it means, and what is refused.
 
 use aec_base::problem::Problem;
 use aec_model::endpoint::{Format, Provider, StreamMode};

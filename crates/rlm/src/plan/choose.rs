@@ -10,7 +10,7 @@ const MOST_LEVELS: u32 = 64;
 /// So that 0.95 · 0.9 counts as 0.855.
 const ROUNDING: f64 = 1e-12;
 
-/// Chooses leaves and branching for a source of so many characters.
+/// Chooses leaves and branching for a source of `chars` characters.
 pub fn choose(chars: u64, planner: &PlannerSettings, call: &CallShape) -> Result<Shape, Infeasible> {
     let levels = levels_allowed(planner);
     match levels.and_then(|levels| cheapest(chars, planner, call, levels)) {
@@ -23,7 +23,7 @@ pub(super) fn accuracy(planner: &PlannerSettings, depth: u32) -> f64 {
     planner.leaf_accuracy * planner.compose_accuracy.powi(i32::try_from(depth).unwrap_or(i32::MAX))
 }
 
-/// Most levels that leave facts accurate enough; nothing when even a leaf alone does not.
+/// The most levels that keep facts accurate enough; `None` when even a single leaf is not.
 fn levels_allowed(planner: &PlannerSettings) -> Option<u32> {
     let enough = |depth: &u32| accuracy(planner, *depth) + ROUNDING >= planner.accuracy_target;
     (0..=MOST_LEVELS).take_while(enough).last()
@@ -63,7 +63,7 @@ pub(super) struct Tree {
     pub(super) depth: u32,
 }
 
-/// The tree with the fewest leaves of a branching and depth, if there is one that fits.
+/// The fitting tree with the fewest leaves for a branching and depth, if there is one.
 fn least_tree(
     chars: u64,
     capacity: u64,
@@ -79,13 +79,13 @@ fn least_tree(
     (leaves <= most && leaves <= chars).then_some(Tree { leaves, leaf_chars, branching, depth })
 }
 
-/// Most characters of a leaf so that `branching` results fit into a merge of every level.
+/// The most characters that a leaf may have so that `branching` results fit into a merge of every level.
 pub(super) fn leaf_limit(room: u64, call: &CallShape, branching: u64, depth: u32) -> Option<u64> {
     let share = room / branching;
     if share >= call.output_cap_chars {
         return Some(u64::MAX);
     }
-    // The longest results are those that the last merge reads: each stands for this many leaves.
+    // The last merge reads the longest results: each covers this many leaves.
     let leaves_below = branching.checked_pow(depth - 1)?;
     let leaf_output = share / leaves_below;
     if call.output_per_mille == 0 {
@@ -95,7 +95,7 @@ pub(super) fn leaf_limit(room: u64, call: &CallShape, branching: u64, depth: u32
     (leaf > 0).then_some(leaf)
 }
 
-/// A tree with what its calls amount to.
+/// A tree with the totals of its calls.
 pub(super) fn shape(chars: u64, tree: Tree, planner: &PlannerSettings, call: &CallShape) -> Shape {
     let Tree { leaves, leaf_chars, branching, depth } = tree;
     let mut written = chars
@@ -108,7 +108,7 @@ pub(super) fn shape(chars: u64, tree: Tree, planner: &PlannerSettings, call: &Ca
     let mut parts = leaves;
     for _ in 0..depth {
         let groups = parts.div_ceil(branching);
-        // Only pairs leave a part alone, and then one: it goes up as it is.
+        // Only pairs can leave one part over; it goes up a level unmerged.
         let alone = u64::from(branching == 2 && parts % 2 == 1);
         let merges = groups - alone;
         let read = written - written / parts * alone;
@@ -134,7 +134,7 @@ pub(super) fn shape(chars: u64, tree: Tree, planner: &PlannerSettings, call: &Ca
     Shape { chars, leaves, leaf_chars, branching, depth, totals }
 }
 
-/// Says what would give a plan, each setting changed for itself.
+/// Finds, for each setting alone, the change that would make a plan possible.
 fn infeasible(chars: u64, planner: &PlannerSettings, call: &CallShape, levels: Option<u32>) -> Infeasible {
     let reachable = (0..=MOST_LEVELS).find(|levels| cheapest(chars, planner, call, *levels).is_some());
     let best_accuracy = reachable.map_or(0.0, |levels| accuracy(planner, levels));

@@ -1,4 +1,4 @@
-//! Plans: into how many parts a source is cut, and how what is found in them is merged.
+//! Plans: into how many parts a source is cut, and how the results of the parts are merged.
 //!
 //! # The model
 //!
@@ -17,7 +17,7 @@
 //! `d` that the accuracy allows are tried, which finds the cheapest plan exactly. Of equals, fewer levels win, then
 //! the smaller `k`.
 //!
-//! An eighth of a leaf's room is kept free, as full leaves could not be cut at the best places.
+//! An eighth of each leaf is kept free, because full leaves could not be cut at the best places.
 
 mod choose;
 mod tree;
@@ -33,7 +33,7 @@ pub use tree::{Group, SourceTree};
 use crate::split::Form;
 use aec_task::long_documents::settings::PlannerSettings;
 
-/// The version of [`Plan`] in records.
+/// The version of the recorded [`Plan`].
 pub const PLAN_VERSION: u32 = 1;
 
 /// What one call looks like, in characters.
@@ -41,9 +41,9 @@ pub const PLAN_VERSION: u32 = 1;
 pub struct CallShape {
     /// Instructions around the text of every call.
     pub prompt_chars: u64,
-    /// Room for the header row of a table that was cut.
+    /// Space for the header row of a table that was cut.
     pub context_chars: u64,
-    /// Characters a leaf gives for a thousand it reads.
+    /// Characters that a leaf gives for each thousand it reads.
     pub output_per_mille: u64,
     /// Most characters that a call gives.
     pub output_cap_chars: u64,
@@ -51,12 +51,11 @@ pub struct CallShape {
     pub output_weight: u64,
     /// What a call costs beside its characters, in characters read.
     pub call_cost_chars: u64,
-    /// Characters of a token, for estimates.
     pub chars_per_token: u64,
 }
 
 impl CallShape {
-    /// A usual call for a window of so many characters.
+    /// A typical call for a window of this many characters.
     pub fn for_window(window: u64) -> Self {
         Self {
             prompt_chars: (window / 25).min(4_000),
@@ -69,16 +68,14 @@ impl CallShape {
         }
     }
 
-    /// Tokens of so many characters.
     pub fn tokens(&self, chars: u64) -> u64 {
         chars.div_ceil(self.chars_per_token.max(1))
     }
 }
 
-/// The tree for one source, in numbers.
+/// The dimensions of one source's tree.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Shape {
-    /// Characters of the source.
     pub chars: u64,
     pub leaves: u64,
     /// Most characters of a leaf.
@@ -87,23 +84,18 @@ pub struct Shape {
     pub branching: u64,
     /// Levels of merges.
     pub depth: u32,
-    /// What the calls amount to.
     pub totals: Totals,
 }
 
-/// What calls amount to.
+/// Sums over calls.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Totals {
     pub calls: u64,
-    /// Least probability that a fact survives.
+    /// The lowest probability that a fact survives.
     pub accuracy: f64,
-    /// Characters read.
     pub input_chars: u64,
-    /// Characters written.
     pub output_chars: u64,
-    /// Tokens read.
     pub input_tokens: u64,
-    /// Tokens written.
     pub output_tokens: u64,
     /// The cost in characters read.
     pub cost: u64,
@@ -112,21 +104,21 @@ pub struct Totals {
 /// No plan reaches the accuracy that is wanted.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Infeasible {
-    /// The best accuracy that a plan has; 0 when nothing fits into the window.
+    /// The best accuracy of any plan; 0 when nothing fits into the window.
     pub best_accuracy: f64,
-    /// What would do, each for itself.
+    /// Changes that would each make a plan possible.
     pub what_would_do: Vec<Suggestion>,
 }
 
-/// A change of one setting after which there is a plan.
+/// A change of one setting that makes a plan possible.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Suggestion {
-    /// The least `context_window_chars`.
+    /// Raise `context_window_chars` at least to this.
     Window(u64),
-    /// The least `max_branching_factor`.
+    /// Raise `max_branching_factor` at least to this.
     Branching(u32),
-    /// The greatest `accuracy_target`.
+    /// Lower `accuracy_target` at least to this.
     Target(f64),
 }
 
@@ -151,7 +143,7 @@ impl fmt::Display for Infeasible {
 
 impl std::error::Error for Infeasible {}
 
-/// A source that a section is made from.
+/// A source for a section.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     pub section: &'a str,
@@ -173,28 +165,25 @@ pub struct SourceError {
     pub section: String,
     /// The label of the source.
     pub origin: String,
-    /// How long it is.
     pub chars: u64,
-    /// Why.
     pub reason: Infeasible,
 }
 
 /// All trees of a report.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plan {
-    /// The version of this form.
     pub schema_version: u32,
     pub planner: PlannerSettings,
-    /// What calls were expected to look like.
+    /// The assumptions about calls.
     pub call: CallShape,
     /// A tree for each section and source.
     pub trees: Vec<SourceTree>,
-    /// What all calls amount to; the accuracy is that of the worst tree.
+    /// Sums over all calls; the accuracy is that of the worst tree.
     pub totals: Totals,
 }
 
 impl Plan {
-    /// Plans all sources, or says for each that has no plan what would give it one.
+    /// Plans all sources, or says for each source without a plan what would make one possible.
     pub fn make(
         requests: &[Request<'_>],
         planner: &PlannerSettings,

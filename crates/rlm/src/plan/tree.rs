@@ -7,8 +7,7 @@ use serde::Serialize;
 use super::{CallShape, Request, Shape};
 use crate::split::{self, Chunk, Limits};
 
-/// Results of the level below that become one: those of the range, in order. A range of one is carried up without a
-/// call.
+/// The range of results of the level below that one merge combines, in order. A range of one goes up without a call.
 pub type Group = Range<usize>;
 
 /// How one source is read for one section.
@@ -17,7 +16,6 @@ pub struct SourceTree {
     pub section: String,
     /// The label of the source.
     pub source: String,
-    /// The tree in numbers.
     pub shape: Shape,
     /// Parts of the source, one call each.
     pub leaves: Vec<Chunk>,
@@ -26,7 +24,7 @@ pub struct SourceTree {
 }
 
 impl SourceTree {
-    /// Cuts a source as its shape says.
+    /// Cuts a source according to its shape.
     pub(super) fn grow(request: &Request<'_>, shape: Shape, call: &CallShape) -> Self {
         let whole = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         let limits = Limits {
@@ -40,7 +38,7 @@ impl SourceTree {
     }
 }
 
-/// Levels of groups until one result is left. Groups of a level differ by at most one.
+/// Levels of groups until one result is left. Group sizes of a level differ by at most one.
 fn levels(mut parts: usize, branching: usize) -> Vec<Vec<Group>> {
     let mut levels = Vec::new();
     while parts > 1 && branching > 1 {

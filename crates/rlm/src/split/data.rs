@@ -6,7 +6,7 @@ fn begins_character(byte: u8) -> bool {
     byte & 0xc0 != 0x80
 }
 
-/// Rows, with the first as the header. A quote that is never closed is taken for a letter.
+/// Rows, with the first as the header. A quote that is never closed is an ordinary character.
 pub(super) fn scan_csv(text: &str, structure: &mut Structure) {
     if !rows(text, structure, Quotes::Honoured) {
         structure.places.clear();
@@ -21,7 +21,7 @@ enum Quotes {
     Letters,
 }
 
-/// False when the text ends inside quotes.
+/// Returns false when the text ends inside quotes.
 fn rows(text: &str, structure: &mut Structure, quotes: Quotes) -> bool {
     let mut quoted = false;
     let mut field_start = true;
@@ -31,7 +31,7 @@ fn rows(text: &str, structure: &mut Structure, quotes: Quotes) -> bool {
         chars += usize::from(begins_character(byte));
         match byte {
             b'"' if quoted => quoted = false,
-            // A doubled quote inside quotes closes and opens again, so it needs no rule of its own.
+            // A doubled quote inside quotes closes and reopens, so it needs no special rule.
             b'"' if quotes == Quotes::Honoured && (field_start || text.as_bytes()[at - 1] == b'"') => {
                 quoted = true;
             }
@@ -49,12 +49,12 @@ fn rows(text: &str, structure: &mut Structure, quotes: Quotes) -> bool {
     !quoted
 }
 
-/// Items of lists and objects, outer ones first; between values of a file that has one per line.
+/// Items of lists and objects, outer ones first; for one value per line, between the values.
 pub(super) fn scan_json(text: &str, structure: &mut Structure) {
     let mut depth: usize = 0;
     let (mut quoted, mut escaped) = (false, false);
     let mut chars = 0;
-    // The rank of a cut before the next letter that is not blank.
+    // The rank of a cut before the next character that is not blank.
     let mut pending: Option<Rank> = None;
     for (at, byte) in text.bytes().enumerate() {
         if quoted {
@@ -91,7 +91,7 @@ pub(super) fn scan_json(text: &str, structure: &mut Structure) {
     }
 }
 
-/// Tables, outer ones first, then keys; a text of several lines is cut between lines.
+/// Tables, outer ones first, then keys; a multi-line string is cut between lines.
 pub(super) fn scan_toml(text: &str, structure: &mut Structure) {
     let (mut byte, mut chars) = (0, 0);
     let mut inside = None;
@@ -112,7 +112,7 @@ pub(super) fn scan_toml(text: &str, structure: &mut Structure) {
     }
 }
 
-/// The quotes of the long text that a line ends in.
+/// The quote character of the multi-line string that is open at the end of a line.
 fn long_string(line: &str, mut inside: Option<u8>) -> Option<u8> {
     let bytes = line.as_bytes();
     let mut at = 0;

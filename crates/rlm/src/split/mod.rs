@@ -1,15 +1,15 @@
-//! Splitting of a source into chunks, where its structure allows it best.
+//! Splits a source into chunks at the best places that its structure offers.
 //!
 //! Chunks are byte ranges of the source: together they are the source, in order, without overlap, so that every fact
-//! found in a chunk has a place in the source. Each is at most `max_chars` characters long. The best cut is a page
-//! break, then a heading (higher ones first), a blank line, a row of a table or list, the end of a sentence, a line,
-//! a word, and at last any character.
+//! found in a chunk has a place in the source. Each has at most `max_chars` characters. The best cut is a page break,
+//! then a heading (higher ones first), a blank line, a row of a table or list, the end of a sentence, a line, a word,
+//! and finally any character.
 //!
-//! A table that is cut repeats nothing. The chunk knows its header row instead, as [`Chunk::context`].
+//! A cut table does not repeat its header; the chunk refers to the header row as [`Chunk::context`].
 //!
-//! A number of chunks that is asked for is exact, as long as the size allows it; without one there are so many that
-//! an eighth of each stays free, as chunks that must be full cannot be cut where it is best. Cuts are looked for
-//! around equal parts, a third of a part to either side. All of it takes time linear in the source.
+//! A requested number of chunks is exact, if the size allows it. Without one, the number leaves an eighth of each
+//! chunk free, because full chunks could not be cut at the best places. Cuts are searched around equal parts, a third
+//! of a part to either side. Everything takes time linear in the source.
 
 mod data;
 mod prose;
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::sentence;
 
-/// What a source is, and so where it can be cut.
+/// The format of a source, which decides where it can be cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Form {
@@ -34,7 +34,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// The form of a file by its name.
+    /// The form of a file, from its name.
     pub fn of_name(name: &str) -> Self {
         let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending).to_ascii_lowercase();
         match ending.as_str() {
@@ -46,18 +46,17 @@ impl Form {
     }
 }
 
-/// What chunks may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Most characters of a chunk, at least 1.
+    /// At least 1.
     pub max_chars: usize,
-    /// Most characters of a header row that a chunk is given as its context; a longer one is left out.
+    /// Most characters of a header row in a chunk's context; a longer one is left out.
     pub max_context_chars: usize,
-    /// How many chunks are wanted; more are made when so few cannot hold the source.
+    /// Wanted number of chunks; more are made when these cannot hold the source.
     pub chunks: Option<usize>,
 }
 
-/// How much of a chunk's room is best filled, so that there is a choice of cuts.
+/// How many characters of a chunk to fill, so that there is a choice of cuts.
 pub(crate) fn comfortable(max_chars: usize) -> usize {
     (max_chars - max_chars / 8).max(1)
 }
@@ -65,15 +64,14 @@ pub(crate) fn comfortable(max_chars: usize) -> usize {
 /// A part of a source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Chunk {
-    /// Its bytes.
+    /// Byte range in the source.
     pub range: Range<usize>,
-    /// How many characters it has.
     pub chars: usize,
-    /// Bytes of the header row of the table that it begins in.
+    /// Byte range of the header row, if the chunk begins inside a table.
     pub context: Option<Range<usize>>,
 }
 
-/// How good a cut is; less is better. Headings have 1 to 6.
+/// How good a cut is; lower is better. Headings have 1 to 6.
 type Rank = u8;
 
 const PAGE: Rank = 0;
@@ -83,7 +81,7 @@ const ROW: Rank = 8;
 const SENTENCE: Rank = 9;
 const LINE: Rank = 10;
 
-/// How many places to cut are kept for each chunk; more would make no better cuts, only take more memory.
+/// How many places to cut are kept for each chunk; more would only take memory.
 const PLACES_PER_CHUNK: usize = 64;
 
 #[derive(Clone, Copy, Debug)]
@@ -99,9 +97,9 @@ struct Table {
     header: Range<usize>,
 }
 
-/// Places to cut, and tables, as a source is read from its beginning.
+/// Places to cut and tables, collected while a source is read from its beginning.
 struct Structure {
-    /// Of places within this many characters only the best is kept.
+    /// Within this many characters only the best place is kept.
     grain: usize,
     places: Vec<Place>,
     tables: Vec<Table>,
@@ -122,7 +120,7 @@ impl Structure {
         }
     }
 
-    /// The header of the table that goes on at a byte.
+    /// The header of the table that continues at a byte.
     fn header_at(&self, byte: usize) -> Option<&Range<usize>> {
         let after = self.tables.partition_point(|table| table.range.start < byte);
         let table = self.tables.get(after.checked_sub(1)?)?;
@@ -163,7 +161,7 @@ pub fn split(text: &str, form: Form, limits: Limits) -> Vec<Chunk> {
     }
     let context = |byte: usize| {
         let header = structure.header_at(byte)?;
-        // A letter has at most four bytes; counting a long header for every chunk would not be linear.
+        // A character has at most four bytes; counting a long header for every chunk would not be linear.
         let short = header.len() <= limits.max_context_chars.saturating_mul(4);
         (short && text[header.clone()].chars().count() <= limits.max_context_chars).then(|| header.clone())
     };
@@ -188,7 +186,7 @@ struct Position {
     chars: usize,
 }
 
-/// Where the next cut may be, in characters of the source.
+/// The bounds of the next cut, in characters of the source.
 #[derive(Clone, Copy, Debug)]
 struct Window {
     least: usize,
@@ -197,7 +195,7 @@ struct Window {
 }
 
 impl Window {
-    /// The rest must still fit into the chunks that are left, each with at least one character.
+    /// Chosen so that the rest still fits into the remaining chunks, each with at least one character.
     fn new(at: usize, total: usize, left: usize, max_chars: usize) -> Self {
         let rest = total - at;
         let part = (rest / left).max(1);
@@ -220,7 +218,7 @@ fn next_cut(text: &str, structure: &Structure, at: Position, window: Window) -> 
     let nearest = |ends: &mut dyn Iterator<Item = usize>| {
         ends.map(|end| least + end).min_by_key(|byte| byte.abs_diff(wanted))
     };
-    // A sentence cannot be seen to end where its last word is not.
+    // Only the text of the window is searched, so a sentence end needs its last word inside the window.
     let sentence = nearest(&mut sentence::ends(near));
     let line = best.map(|place| place.byte);
     let byte = sentence
@@ -230,7 +228,7 @@ fn next_cut(text: &str, structure: &Structure, at: Position, window: Window) -> 
     Position { byte, chars: window.least + text[least..byte].chars().count() }
 }
 
-/// The byte that is so many characters after another.
+/// The byte offset that is `chars` characters after `from`.
 fn advance(text: &str, from: usize, chars: usize) -> usize {
     text[from..].char_indices().nth(chars).map_or(text.len(), |(offset, _)| from + offset)
 }

@@ -5,11 +5,11 @@ use super::{LINE, LOWEST_HEADING, PAGE, PARAGRAPH, Place, ROW, Rank, Structure, 
 /// Longest line that is taken for a numbered heading.
 const LONGEST_HEADING: usize = 100;
 
-/// The line before, which may turn out to be a heading or the header of a table.
+/// The previous line, which may turn out to be a heading or the header of a table.
 struct Before<'a> {
     place: Place,
     line: &'a str,
-    /// What it becomes if a blank line follows.
+    /// The rank it gets if a blank line follows.
     if_blank_follows: Option<Rank>,
 }
 
@@ -21,11 +21,10 @@ struct Scan<'a, 's> {
     table: Option<Table>,
 }
 
-/// Reads a text line by line.
 pub(super) fn scan(text: &str, structure: &mut Structure) {
     let mut scan = Scan { structure, before: None, after_blank: true, fence: None, table: None };
     let (mut byte, mut chars) = (0, 0);
-    // Two looks at the whole spare two at every line.
+    // Checking the whole text once saves both checks on every line.
     let (has_pages, is_ascii) = (text.contains('\u{c}'), text.is_ascii());
     for line in text.split_inclusive('\n') {
         scan.line(line, byte, chars);
@@ -195,7 +194,7 @@ fn numbered_level(trimmed: &str) -> Option<Rank> {
     (numbers && level > 1 && is_title(title)).then_some(level.min(LOWEST_HEADING))
 }
 
-/// `3. Title` or `3 Title`, which is a heading only when it stands alone.
+/// `3. Title` or `3 Title`, which is a heading only between blank lines.
 fn single_number(trimmed: &str) -> bool {
     let is_number = trimmed.starts_with(|letter: char| letter.is_ascii_digit());
     is_number

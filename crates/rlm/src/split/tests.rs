@@ -10,7 +10,7 @@ fn limits(max_chars: usize) -> Limits {
     Limits { max_chars, max_context_chars: 100, chunks: None }
 }
 
-/// Splits, and checks what holds for every split.
+/// Splits, and checks the properties that every split has.
 fn parts(text: &str, form: Form, limits: Limits) -> Vec<&str> {
     let chunks = split(text, form, limits);
     let mut at = 0;
@@ -148,7 +148,7 @@ fn edges() {
     assert_eq!(Form::of_name("a/b"), Form::Text);
 }
 
-/// A splitter that looked back over the line for each part would not end before the night.
+/// A splitter that looked back over the line for each part would take hours.
 #[test]
 fn a_long_line_is_cut_into_equal_parts() {
     for (megabytes, forms) in [(16, &FORMS[..]), (100, &[Form::Text][..])] {

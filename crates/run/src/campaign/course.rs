@@ -1,5 +1,5 @@
-//! The loop that carries out trials: it alone knows what waits, what was recorded and why nothing more is started. Whoever
-//! makes the attempts tells it what happened.
+//! The loop that runs trials: it alone knows which trials wait, which are recorded and why no more are started. An
+//! executor makes the attempts and reports to it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,46 +28,45 @@ use crate::trial::Shared;
 /// Time between ticks.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Makes attempts. It takes what waits in a course, and hands back attempts that have ended.
+/// Makes attempts. It takes waiting attempts from a course, and returns finished ones.
 pub trait Executor {
-    /// Whether model calls are made elsewhere, so that only records say what was spent.
+    /// Whether model calls are made in another process, so that only records show what was spent.
     const CALLS_ELSEWHERE: bool;
 
-    /// Records what killed sessions left, before the course begins.
+    /// Records attempts that killed sessions left behind, before the course begins.
     fn recover(&mut self, course: &mut Course<'_>) -> impl Future<Output = Result<(), Vec<Problem>>> + Send;
 
-    /// Starts as many attempts as there is room for. An error ends the run at once.
+    /// Starts as many attempts as possible. An error ends the run at once.
     fn start(&mut self, course: &mut Course<'_>) -> Result<(), Vec<Problem>>;
 
-    /// Whether nothing is under way, records on their way to the disk included.
+    /// Whether nothing is in progress, including records that are not on disk yet.
     fn is_idle(&self) -> bool;
 
-    /// Attempts at work.
+    /// Number of running attempts.
     fn at_work(&self) -> usize;
 
-    /// Waits until something happens and tells the course about it. Nothing is lost if nobody waits to the end.
+    /// Waits for the next event and reports it to the course. Dropping the future loses nothing.
     fn next(&mut self, course: &mut Course<'_>) -> impl Future<Output = ()> + Send;
 
     /// Called a few times a second.
     fn look(&mut self, _course: &mut Course<'_>) {}
 }
 
-/// An attempt that has ended, or what kept its record from being written.
+/// An attempt that has ended, with its record or why there is none.
 pub struct Finished {
     pub waiting: Waiting,
-    /// The same in the words of events.
+    /// The same attempt as events refer to it.
     pub reference: Arc<TrialRef>,
-    /// How long it took.
     pub duration: Duration,
     /// Its record, which is durable.
     pub result: Result<TrialRecord, Lost>,
 }
 
-/// Why there is no record of an attempt.
+/// Why an attempt has no record.
 pub enum Lost {
-    /// The ledger or the disk did not take it.
+    /// The ledger or the disk failed.
     Storage(String),
-    /// Its task cannot be used any more.
+    /// Its task can no longer be used.
     Task(Box<Problem>),
 }
 
@@ -77,11 +76,10 @@ impl From<CommitError> for Lost {
     }
 }
 
-/// Trials on their way.
+/// A set of trials being run.
 pub struct Course<'a> {
-    /// The campaign that it is a part of.
+    /// The campaign to which it belongs.
     pub campaign: &'a Campaign,
-    /// What all attempts share.
     pub shared: Arc<Shared>,
     pub trials: Vec<PlannedTrial>,
     pub tasks: Arc<TaskCache>,
@@ -90,7 +88,7 @@ pub struct Course<'a> {
     /// How they are carried out.
     pub options: Options,
     pub(super) queue: Queue,
-    /// What else is to be told at the end.
+    /// Further problems to report at the end.
     pub problems: Vec<Problem>,
     /// The latest attempt of each trial.
     latest: &'a mut [Option<PastTrial>],
@@ -99,12 +97,12 @@ pub struct Course<'a> {
     stop: Option<StopReason>,
     faults: FaultsInARow,
     begun: Instant,
-    /// Whether it was told that it began. What is recorded before was done by earlier sessions.
+    /// Whether the start was reported. Earlier records belong to previous sessions.
     is_told: bool,
     recorded: usize,
     pub(super) interrupted: usize,
     pub(super) unsettled_calls: u64,
-    /// What recorded attempts took: money, tokens and calls.
+    /// Money, tokens and calls of recorded attempts.
     taken: (MicroDollars, u64, u64),
     observe: &'a mut (dyn FnMut(&RunEvent) + Send),
 }
@@ -147,7 +145,7 @@ impl<'a> Course<'a> {
         self.options.rerun.choose(&self.trials, |trial, _| self.latest[trial])
     }
 
-    /// Queues what is to be done, repetition by repetition, so that a run that is stopped early is balanced.
+    /// Queues the attempts, repetition by repetition, so that a run that is stopped early is balanced.
     pub(super) fn begin(&mut self) {
         self.before = self.latest.iter().map(|past| past.map_or(0, |past| past.attempt)).collect();
         let mut wanted = self.to_do();
@@ -161,7 +159,7 @@ impl<'a> Course<'a> {
         self.is_told = true;
     }
 
-    /// What is about to be done.
+    /// The event that reports the start.
     pub(super) fn started(&self) -> RunStarted {
         let (plan, wanted) = (&self.shared.plan, self.to_do());
         let planned: Vec<&PlannedTrial> = wanted.iter().map(|one| &self.trials[one.trial]).collect();
@@ -179,7 +177,7 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// Runs until nothing is left or nothing more may be started, and everything that was started has ended.
+    /// Runs until nothing is left or nothing more may be started, and every started attempt has ended.
     pub(super) async fn run(&mut self, executor: &mut impl Executor) -> Result<(), Vec<Problem>> {
         let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
@@ -214,14 +212,13 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// Tells those who look on. What happens before the beginning is not theirs.
+    /// Sends an event to the observers. They do not receive events from before the start.
     pub fn tell(&mut self, event: &RunEvent) {
         if self.is_told {
             (self.observe)(event);
         }
     }
 
-    /// Starts no further trial.
     pub fn stop_for(&mut self, reason: StopReason) {
         if self.stop.is_none() || reason == StopReason::Insisted {
             self.tell(&RunEvent::Stopping(reason.clone()));
@@ -229,24 +226,23 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// Whether there is a reason to start no further trial.
     pub fn is_stopped(&self) -> bool {
         self.stop.is_some()
     }
 
-    /// Whether trials may be started. A wish may be there before it is heard: places that cancelled attempts give back
-    /// are not taken again.
+    /// Whether trials may be started. This also checks wishes that the loop has not handled yet, so that slots freed by
+    /// cancelled attempts are not reused.
     pub(super) fn goes_on(&self) -> bool {
         self.stop.is_none() && self.shared.control.wish() == Wish::GoOn
     }
 
-    /// What was asked for, by somebody or by a rule.
+    /// The strongest wish, from the user or from a rule.
     pub fn wish(&self) -> Wish {
         let least = if self.stop.is_some() { Wish::Finish } else { Wish::GoOn };
         self.shared.control.wish().max(least)
     }
 
-    /// All attempts that wait.
+    /// Takes all waiting attempts.
     pub fn take_waiting(&mut self) -> Vec<Waiting> {
         self.queue.drain()
     }
@@ -256,12 +252,12 @@ impl<'a> Course<'a> {
         self.latest[trial].map_or(0, |past| past.attempt)
     }
 
-    /// Which try of this session an attempt is.
+    /// The number of an attempt within this session.
     pub(super) fn tries(&self, waiting: Waiting) -> u32 {
         waiting.attempt - self.before[waiting.trial]
     }
 
-    /// An attempt in the words of events.
+    /// An attempt as events refer to it.
     pub fn reference(&self, waiting: Waiting) -> Arc<TrialRef> {
         let (plan, trial) = (&self.shared.plan, &self.trials[waiting.trial]);
         Arc::new(TrialRef {
@@ -274,13 +270,13 @@ impl<'a> Course<'a> {
         })
     }
 
-    /// Takes note of a record that is in its place.
+    /// Counts a record that is in its place.
     pub(super) fn note(&mut self, waiting: Waiting, record: &TrialRecord) {
         let past = PastTrial { attempt: waiting.attempt, outcome: record.outcome, reward: record.reward() };
         self.latest[waiting.trial] = Some(past);
     }
 
-    /// Takes in an attempt that has ended: it is counted, and tried again if that may help.
+    /// Handles an attempt that has ended: counts it, and retries it if that may help.
     pub fn finished(&mut self, finished: Finished) {
         let Finished { waiting, reference, duration, result } = finished;
         let record = match result {
@@ -310,7 +306,7 @@ impl<'a> Course<'a> {
         self.tell(&RunEvent::TrialEnded(Box::new(ended)));
     }
 
-    /// Stops if the end of an attempt says that going on makes no sense.
+    /// Stops if the end of an attempt shows that continuing is pointless.
     pub fn consider(&mut self, outcome: Outcome, fault: Option<&Fault>) {
         if self.is_told
             && let Some(reason) = self.faults.after(outcome, fault)
@@ -334,13 +330,13 @@ impl<'a> Course<'a> {
         tick
     }
 
-    /// Why it stopped. A reason that came when nothing was left to do stopped nothing; a record that was not kept is lost.
+    /// Why it stopped. A reason that came when nothing was left stopped nothing, unless storage failed.
     pub(super) fn stopped(&self, is_done: impl Fn(Outcome) -> bool) -> Option<StopReason> {
         let unfinished = !self.latest.iter().all(|past| past.is_some_and(|past| is_done(past.outcome)));
         self.stop.clone().filter(|reason| unfinished || matches!(reason, StopReason::Storage(_)))
     }
 
-    /// What was done.
+    /// The result of the course.
     pub(super) fn end<E: Executor>(self, executor: &E) -> (RunEnded, Vec<Problem>) {
         let Tick { spent, tokens, .. } = self.tick(executor);
         let calls = if E::CALLS_ELSEWHERE { self.taken.2 } else { self.shared.account.totals().all.calls };

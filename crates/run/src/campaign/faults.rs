@@ -1,5 +1,5 @@
-//! What failures mean for those who carry out many trials: whose they are, whether another attempt may go better, and
-//! when going on makes no sense. Runs of plans, steps, Harbor's jobs and evaluations ask here.
+//! Classifies failures for code that runs many trials: who caused them, whether another attempt may succeed, and when
+//! continuing is pointless. Runs of plans, steps, Harbor's jobs and evaluations use it.
 
 use aec_judge::settle::outcome::{Boundary, Fault};
 use aec_judge::verdict::Outcome;
@@ -8,20 +8,20 @@ use aec_model::meter::AccountKind;
 
 use crate::event::StopReason;
 
-/// What it means that a model gave no answer.
+/// What it means for an attempt that a model gave no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning {
-    /// It is what this agent makes of this model: what it left counts, and another attempt is no better.
+    /// It is the agent's result with this model: what the agent left counts, and another attempt is no better.
     Agents,
-    /// This attempt has none. The same request can succeed later.
+    /// This attempt has no result, but the same request can succeed later.
     Passing,
-    /// This attempt has none, and neither has another one.
+    /// Neither this attempt nor another one has a result.
     Lasting,
-    /// No call of this model can succeed until somebody does something about it.
+    /// No call of this model can succeed until the user fixes something.
     Fatal,
 }
 
-/// What it means that a model gave no answer.
+/// What it means for an attempt that a model gave no answer.
 pub fn meaning(failure: &Failure) -> Meaning {
     match failure.kind {
         FailureKind::Overlong | FailureKind::ContentFilter | FailureKind::Empty => Meaning::Agents,
@@ -33,17 +33,17 @@ pub fn meaning(failure: &Failure) -> Meaning {
     }
 }
 
-/// Whether an attempt ended in a fault that is not its agent's.
+/// Whether an attempt ended in a fault that its agent did not cause.
 pub(crate) fn is_infra(outcome: Outcome) -> bool {
     matches!(outcome, Outcome::InfraFault | Outcome::VerifierFault)
 }
 
-/// Whether another attempt may go better than one that ended like this.
+/// Whether another attempt may succeed after one with this outcome.
 pub(super) fn may_pass(outcome: Outcome, fault: Option<&Fault>) -> bool {
     is_infra(outcome) && fault.is_some_and(|fault| fault.retryable)
 }
 
-/// What is wrong with an attempt that a killed session left in the middle of its work.
+/// The fault of an attempt that was running when its session was killed.
 pub(super) fn interrupted() -> Fault {
     Fault {
         boundary: Boundary::Internal,
@@ -53,7 +53,7 @@ pub(super) fn interrupted() -> Fault {
     }
 }
 
-/// What is wrong with an attempt that panicked.
+/// The fault of an attempt that panicked.
 pub(super) fn panicked() -> Fault {
     Fault {
         boundary: Boundary::Internal,
@@ -63,7 +63,7 @@ pub(super) fn panicked() -> Fault {
     }
 }
 
-/// Faults in a row that are not the agents'.
+/// Consecutive faults that agents did not cause.
 #[derive(Debug)]
 pub(super) struct FaultsInARow {
     count: usize,
@@ -75,7 +75,7 @@ impl FaultsInARow {
         Self { count: 0, most: most.max(1) }
     }
 
-    /// Whether the end of an attempt says that going on makes no sense.
+    /// Whether the end of an attempt shows that continuing is pointless.
     pub(super) fn after(&mut self, outcome: Outcome, fault: Option<&Fault>) -> Option<StopReason> {
         self.count = if is_infra(outcome) { self.count + 1 } else { 0 };
         let fault = fault?;

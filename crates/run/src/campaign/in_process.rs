@@ -1,4 +1,4 @@
-//! Attempts in this process, each on a task of its own: from its start to the moment in which its record is in its place.
+//! Makes attempts in this process, each on its own async task, from the start until the record is in its place.
 
 use std::collections::HashMap;
 use std::io;
@@ -25,32 +25,31 @@ use crate::salvage::salvage;
 use crate::task::PreparedTask;
 use crate::trial::{self, Attempt, Shared};
 
-/// Makes attempts in this process.
 pub struct InProcess {
-    /// Places for attempts at work. Several courses may share them.
+    /// Slots for running attempts. Several courses may share them.
     places: Arc<Semaphore>,
-    /// A place that is about to be taken.
+    /// A slot acquired for the next attempt.
     place: Option<OwnedSemaphorePermit>,
-    /// Whether something waits for a place.
+    /// Whether an attempt waits for a slot.
     is_short: bool,
-    /// Whether attempts are numbered anew on cassettes: those of earlier sessions were cut off and never had their chance.
+    /// Whether attempts are renumbered on cassettes: those of earlier sessions were cut off and do not count.
     chances_anew: bool,
-    /// Attempts that have not ended: those at work, and those whose record is on its way to the disk.
+    /// Attempts that have not ended: running, or with a record that is not on disk yet.
     running: JoinSet<Finished>,
     at_work: usize,
     freed: (mpsc::UnboundedSender<Freed>, mpsc::UnboundedReceiver<Freed>),
     events: (mpsc::UnboundedSender<RunEvent>, mpsc::UnboundedReceiver<RunEvent>),
-    /// Attempts under way, by the task that makes them: what is left of one that panics.
+    /// Attempts by their async task: identifies one that panics.
     under_way: HashMap<Id, (Waiting, Arc<TrialRef>)>,
 }
 
 impl InProcess {
-    /// Makes the attempts of one run.
+    /// An executor for one run.
     pub fn new(options: &Options) -> Self {
         Self::within(Arc::new(Semaphore::new(options.terms.concurrency())), false)
     }
 
-    /// Makes attempts within places that others use as well.
+    /// An executor that shares its slots with others.
     pub(super) fn within(places: Arc<Semaphore>, chances_anew: bool) -> Self {
         Self {
             places,
@@ -91,7 +90,7 @@ impl InProcess {
     }
 
     fn ended(&mut self, ended: Result<(Id, Finished), JoinError>, course: &mut Course<'_>) {
-        // What the attempt told comes before its end.
+        // Events of the attempt come before its end.
         while let Ok(event) = self.events.1.try_recv() {
             course.tell(&event);
         }
@@ -108,7 +107,7 @@ impl InProcess {
         }
     }
 
-    /// A trial that panicked is one failed record, made from what it wrote until then.
+    /// Records a trial that panicked as a failure, from what it wrote until then.
     fn record_panic(&mut self, course: &mut Course<'_>, waiting: Waiting, reference: Arc<TrialRef>) {
         course.consider(Outcome::InfraFault, Some(&panicked()));
         let made = salvaged(course, waiting, Outcome::InfraFault, panicked());
@@ -126,7 +125,7 @@ impl InProcess {
 impl Executor for InProcess {
     const CALLS_ELSEWHERE: bool = false;
 
-    /// Records the attempts that a killed session left in the middle of their work.
+    /// Records the attempts that were running when a session was killed.
     async fn recover(&mut self, course: &mut Course<'_>) -> Result<(), Vec<Problem>> {
         for waiting in left_over(course).map_err(|error| cannot_go_on(&error))? {
             let record = salvaged(course, waiting, Outcome::Cancelled, interrupted())
@@ -142,7 +141,7 @@ impl Executor for InProcess {
     fn start(&mut self, course: &mut Course<'_>) -> Result<(), Vec<Problem>> {
         let mut held = self.place.take();
         self.is_short = false;
-        // As many again may wait for the disk: rooms and models need not wait with them.
+        // As many again may wait for the disk, so that sandboxes and models need not wait for it.
         let most = course.options.terms.concurrency() * if course.options.cluster.is_some() { 6 } else { 2 };
         while course.goes_on() && self.running.len() < most {
             let Some(place) = held.take().or_else(|| Arc::clone(&self.places).try_acquire_owned().ok())
@@ -181,7 +180,7 @@ impl Executor for InProcess {
     }
 }
 
-/// The attempts of a course's trials that nobody recorded. Directories of recorded ones are removed.
+/// Unrecorded attempts of a course's trials. Removes the directories of recorded ones.
 fn left_over(course: &Course<'_>) -> io::Result<Vec<Waiting>> {
     let live = course.shared.jobs.join(LIVE);
     let entries = match fs_err::read_dir(&live) {
@@ -210,7 +209,7 @@ fn left_over(course: &Course<'_>) -> io::Result<Vec<Waiting>> {
     Ok(found)
 }
 
-/// The record of an attempt that did not come to its end.
+/// The record of an attempt that did not finish.
 fn salvaged(
     course: &Course<'_>,
     waiting: Waiting,
@@ -224,7 +223,7 @@ fn salvaged(
     salvage(&course.shared, planned, waiting.attempt, &task, &live, outcome, fault)
 }
 
-/// Makes one attempt on a task of its own.
+/// Makes one attempt on its own async task.
 struct Worker {
     shared: Arc<Shared>,
     committer: Committer,
@@ -235,14 +234,14 @@ struct Worker {
     doubt: Option<Duration>,
 }
 
-/// The place of an attempt among those at work, given back when it is dropped.
+/// The slot of a running attempt, which is released on drop.
 struct Slot {
     freed: Freed,
     sender: mpsc::UnboundedSender<Freed>,
     _place: OwnedSemaphorePermit,
 }
 
-/// A place that an attempt gave back, and how the attempt ended if it did not panic.
+/// A released slot, and how the attempt ended if it did not panic.
 #[derive(Clone)]
 struct Freed {
     agent: usize,
@@ -251,7 +250,7 @@ struct Freed {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        // Nobody listens after the end.
+        // Fails only after the end, when there is no receiver.
         self.sender.send(self.freed.clone()).ok();
     }
 }
@@ -259,7 +258,7 @@ impl Drop for Slot {
 impl Worker {
     async fn work(self, waiting: Waiting, attempt: Result<Attempt, Problem>) -> Finished {
         let begun = Instant::now();
-        // Nobody listens after the end.
+        // Fails only after the end, when there is no receiver.
         self.events.send(RunEvent::TrialStarted(Arc::clone(&self.reference))).ok();
         let mut made = match attempt {
             Ok(attempt) => self.attempt(attempt).await,
@@ -267,7 +266,7 @@ impl Worker {
         };
         let Self { shared, committer, reference, mut slot, doubt, .. } = self;
         slot.freed.ended = made.as_ref().ok().map(|record| (record.outcome, record.fault.clone()));
-        // From here on the place is free: nobody waits for the doubts or the disk of another.
+        // From here on the slot is free: other attempts do not wait for this one's doubt period or disk.
         drop(slot);
         if let (Some(doubt), Ok(record)) = (doubt, &mut made)
             && tokio::time::timeout(doubt, shared.control.reached(Wish::GiveUp)).await.is_ok()
@@ -299,7 +298,7 @@ impl Worker {
     }
 }
 
-/// Makes an attempt one that was cancelled. What it took stays said.
+/// Turns the record into that of a cancelled attempt. Its cost is kept.
 fn cancel(record: &mut TrialRecord) {
     if record.outcome == Outcome::Cancelled {
         return;

@@ -1,8 +1,7 @@
-//! Carrying out many trials. A campaign is an experiment under way in this process: it holds the session and the
-//! ledger's writer. What is carried out within it is a [`Course`]: a queue of trials, the reasons to stop, the rules about
-//! faults, the tally and one stream of events. There is one loop for all courses; an [`Executor`] is what makes the
-//! attempts: [`InProcess`] here, Harbor's program in `aec-harbor`. A run of a plan is a campaign with one course,
-//! [`StepRunner`] has a course for each step.
+//! Runs many trials. A campaign is an experiment that runs in this process: it holds the session and the ledger's
+//! writer. Within it, a [`Course`] has a queue of trials, the reasons to stop, the rules about faults, the tally and
+//! one stream of events. One loop serves all courses; an [`Executor`] makes the attempts: [`InProcess`] here, Harbor's
+//! program in `aec-harbor`. A run of a plan is a campaign with one course; [`StepRunner`] has a course for each step.
 
 mod course;
 pub mod faults;
@@ -40,41 +39,38 @@ pub use steps::{Observer, Step, StepError, StepRunner, StepSetup};
 pub use tasks::TaskCache;
 pub use to_do::{Rerun, to_do};
 
-/// How trials are carried out. Nothing here changes what the trials are.
+/// How to run trials. Nothing here changes what the trials are.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What the user said.
+    /// The user's options.
     pub terms: Terms,
-    /// Trials that are run again although they have a record.
+    /// Trials to run again although they have a record.
     pub rerun: Rerun,
-    /// Whether somebody wants to see traces as they are written.
+    /// Whether an observer wants traces while they are written.
     pub traces: bool,
-    /// What is different for one of many workers on a cluster.
+    /// Present for one of many workers on a cluster.
     pub cluster: Option<ClusterOptions>,
 }
 
-/// What is different for one of many workers on a cluster.
+/// Options for one of many workers on a cluster.
 #[derive(Clone, Copy, Debug)]
 pub struct ClusterOptions {
-    /// How long an attempt that has ended is not recorded yet. A cluster ends a job by a signal to all its processes at
-    /// once, commands of agents and verifiers included: an attempt that ended just before the run was asked to give up
-    /// ended because of it, and is cancelled.
+    /// How long to wait before recording an attempt that has ended. A cluster ends a job by a signal to all its
+    /// processes at once, including commands of agents and verifiers: an attempt that ended just before the run was
+    /// asked to give up ended because of that, and is cancelled.
     pub doubt: Duration,
 }
 
-/// Trials that are to be carried out.
+/// The trials to run.
 pub struct Work {
-    /// What all attempts share.
     pub shared: Arc<Shared>,
     /// The tasks of the plan, in its order.
     pub tasks: Vec<Task>,
-    /// The trials of this process.
     pub trials: Vec<PlannedTrial>,
-    /// How they are carried out.
     pub options: Options,
 }
 
-/// An experiment under way in this process: its session, and the one way into its part of the ledger.
+/// An experiment running in this process: its session, and the only writer of its part of the ledger.
 pub struct Campaign {
     ledger: Ledger,
     directory: ExperimentDirectory,
@@ -83,7 +79,7 @@ pub struct Campaign {
 }
 
 impl Campaign {
-    /// Begins a session and opens the ledger for it. What earlier sessions did comes with it.
+    /// Begins a session and opens the ledger for it. Returns what earlier sessions did as well.
     pub fn begin(beginning: &Beginning<'_>) -> Result<(Self, Past), Vec<Problem>> {
         let Beginning { ledger, jobs, plan, own, .. } = *beginning;
         let (session, _, past) = Session::begin(beginning)?;
@@ -94,7 +90,7 @@ impl Campaign {
             session: session.id.clone(),
             plan: plan.digest,
         };
-        // The index is a database, which wants one machine.
+        // The index is a database, which only one machine may write.
         let listener = if own.is_some() { None } else { index_listener(ledger) };
         let writer = Writer::open(setup, listener).map_err(|error| cannot_go_on(&error))?;
         let directory = ledger.experiment(&plan.experiment_id);
@@ -104,31 +100,28 @@ impl Campaign {
         ))
     }
 
-    /// The id of the session.
     pub fn session(&self) -> &str {
         &self.session.id
     }
 
-    /// The experiment in the ledger.
     pub fn directory(&self) -> &ExperimentDirectory {
         &self.directory
     }
 
-    /// What somebody asked for through `runs stop`.
+    /// What the user asked for with `runs stop`.
     pub fn wish(&self) -> Wish {
         self.session.wish()
     }
 
-    /// What takes records in.
     pub fn committer(&self) -> Committer {
         self.committer.clone()
     }
 
-    /// Ends the session. `recorded` is told if the writer cannot say how much it wrote.
-    /// Gives the head of the experiment's chain.
+    /// Ends the session and returns the head of the experiment's chain. `recorded` is reported if the writer cannot say
+    /// how much it wrote.
     fn end(mut self, recorded: u64, stopped: Option<StopReason>) -> io::Result<Option<Digest>> {
         let writer = Arc::into_inner(self.committer.0)
-            .ok_or_else(|| io::Error::other("an attempt is still under way"))?;
+            .ok_or_else(|| io::Error::other("an attempt is still running"))?;
         let closed = writer.close();
         let recorded = closed.as_ref().map_or(recorded, |closed| closed.records);
         let is_known = matches!(stopped, Some(StopReason::Storage(_)));
@@ -140,7 +133,7 @@ impl Campaign {
     }
 }
 
-/// Takes records into the ledger. A session ends when nobody holds one of these any more.
+/// Commits records to the ledger. The session can end when all clones are dropped.
 #[derive(Clone)]
 pub struct Committer(Arc<Writer>);
 
@@ -154,7 +147,7 @@ impl Committer {
     }
 }
 
-/// Carries out a plan to its end or until it is stopped. The problems are what else is to be told.
+/// Runs a plan to its end or until it is stopped. Also returns problems to report.
 pub async fn execute(
     campaign: Campaign,
     past: &Past,
@@ -176,13 +169,13 @@ pub async fn execute(
     Ok((ended, problems))
 }
 
-/// What is told when this machine cannot keep evidence.
+/// The problem when this machine cannot store evidence.
 pub(crate) fn cannot_go_on(error: &dyn std::fmt::Display) -> Vec<Problem> {
     let problem = Problem::error(format!("the run cannot go on: {error}"));
     vec![problem.fix("check the disk, then resume the run")]
 }
 
-/// Keeps the index up with the writer. An index that fails is rebuilt by whoever reads it.
+/// Updates the index along with the writer. If that fails, the next reader rebuilds the index.
 fn index_listener(ledger: &Ledger) -> Option<GroupListener> {
     let mut index = Index::open(ledger).ok()?;
     Some(Box::new(move |group| {

@@ -1,8 +1,8 @@
-//! Which trial comes next: fair between agents, within the limits of each model.
+//! Chooses the next trial: fairly between agents, within the limits of each model.
 
 use std::collections::{HashMap, VecDeque};
 
-/// Attempts that wait, agent by agent.
+/// Waiting attempts, by agent.
 #[derive(Debug)]
 pub(super) struct Queue {
     agents: Vec<VecDeque<Waiting>>,
@@ -13,22 +13,22 @@ pub(super) struct Queue {
     next: usize,
 }
 
-/// An attempt that waits.
+/// A waiting attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// Its place among the trials of the run.
+    /// Its index among the trials of the run.
     pub trial: usize,
     pub attempt: u32,
 }
 
 impl Queue {
-    /// An empty queue for agents with these models, each of which may be used by so many trials at once.
+    /// An empty queue for agents with these models; at most `per_model` trials may use a model at once.
     pub(super) fn new(models: Vec<Option<String>>, per_model: usize) -> Self {
         let agents = models.iter().map(|_| VecDeque::new()).collect();
         Self { agents, models, running: HashMap::new(), per_model, next: 0 }
     }
 
-    /// Adds an attempt behind the others of its agent.
+    /// Adds an attempt after the others of its agent.
     pub(super) fn push(&mut self, agent: usize, waiting: Waiting) {
         self.agents[agent].push_back(waiting);
     }
@@ -38,7 +38,7 @@ impl Queue {
         self.agents[agent].push_front(waiting);
     }
 
-    /// The next attempt: of the agent whose turn it is and whose model is free.
+    /// The next attempt: of the next agent in turn whose model is free.
     pub(super) fn pop(&mut self) -> Option<(usize, Waiting)> {
         for offset in 0..self.agents.len() {
             let agent = (self.next + offset) % self.agents.len();
@@ -59,19 +59,18 @@ impl Queue {
         None
     }
 
-    /// An attempt of this agent has ended.
+    /// Reports that an attempt of this agent has ended.
     pub(super) fn done(&mut self, agent: usize) {
         if let Some(count) = self.models[agent].as_ref().and_then(|model| self.running.get_mut(model)) {
             *count = count.saturating_sub(1);
         }
     }
 
-    /// All attempts that wait, whatever the limits of models are.
+    /// All waiting attempts, regardless of the limits of models.
     pub(super) fn drain(&mut self) -> Vec<Waiting> {
         self.agents.iter_mut().flat_map(|waiting| waiting.drain(..)).collect()
     }
 
-    /// How many attempts wait.
     pub(super) fn len(&self) -> usize {
         self.agents.iter().map(VecDeque::len).sum()
     }

@@ -1,8 +1,8 @@
-//! Trials as they come: an experiment whose trials are not known before the first has ended. What is tried next may
-//! follow from what was measured, so there is no plan of the whole, but one for each step. Each step is a course, and all
-//! courses belong to one campaign and share one limit of trials at once.
+//! Runs an experiment whose trials are not known in advance. Results may determine the next trials, so there is no plan
+//! of the whole, but one for each step. Each step is a course; all courses belong to one campaign and share one limit
+//! of concurrent trials.
 //!
-//! A trial that is recorded is not run again: whoever asks for it gets its record.
+//! A recorded trial is not run again: a step that asks for it gets its record.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -26,30 +26,27 @@ use crate::session::{Past, PastTrial};
 use crate::terms::Terms;
 use crate::trial::Shared;
 
-/// Hears what happens.
+/// Receives events.
 pub type Observer = Arc<dyn Fn(&RunEvent) + Send + Sync>;
 
-/// What steps are carried out with.
 pub struct StepSetup {
     pub campaign: Campaign,
-    /// What all attempts share; its plan is the experiment's own, without a task.
+    /// Shared by all attempts; its plan is the experiment's own, without a task.
     pub shared: Shared,
-    /// What earlier sessions did.
     pub past: Past,
-    /// Trials at once, over all steps.
+    /// Concurrent trials, over all steps.
     pub concurrency: u32,
-    /// Attempts at a trial, when faults are not the agent's and may pass.
+    /// Most attempts at a trial whose faults are temporary and not the agent's.
     pub max_attempts: u32,
-    /// Hears what happens.
     pub observer: Option<Observer>,
 }
 
-/// Carries out steps. Several may be under way at once.
+/// Runs steps, several at once if need be.
 pub struct StepRunner {
     campaign: Campaign,
     shared: Shared,
     known: Mutex<HashMap<Name, PastTrial>>,
-    /// Trials under way: two steps may ask for the same one, which is run once.
+    /// Trials being run: if two steps ask for the same trial, it runs once.
     claimed: Mutex<HashSet<Name>>,
     released: Notify,
     places: Arc<Semaphore>,
@@ -59,41 +56,38 @@ pub struct StepRunner {
 
 /// A step: some trials of a plan, with everything that they need.
 pub struct Step {
-    /// The plan of this step.
     pub plan: Plan,
-    /// Its agents, ready to work.
     pub agents: Vec<Arc<PreparedAgent>>,
     /// Its tasks, in its order.
     pub tasks: Vec<Task>,
     pub trials: Vec<PlannedTrial>,
-    /// Who pays.
+    /// The account that pays.
     pub account: Account,
 }
 
-/// Why a step did not come to its end. What was recorded until then stays recorded.
+/// Why a step did not finish. Attempts recorded until then stay recorded.
 #[derive(Debug)]
 pub enum StepError {
-    /// No further trial is started.
     Stopped(StopReason),
-    /// Something cannot be used: a task, a record, this machine.
+    /// A task, a record or this machine is unusable.
     Problems(Vec<Problem>),
 }
 
 impl StepRunner {
-    /// Gets ready for steps. Attempts of killed sessions are recorded when their trials come up again.
+    /// Prepares for steps. Attempts of killed sessions are recorded when their trials come up again.
     pub fn new(setup: StepSetup) -> Self {
         let StepSetup { campaign, shared, past, concurrency, max_attempts, observer } = setup;
         let terms = Terms {
             concurrency: Some(concurrency),
             max_attempts: Some(max_attempts),
-            // Whoever asks for steps decides what faults mean.
+            // The caller of the steps decides what faults mean.
             max_faults: Some(u32::MAX),
             ..Terms::default()
         };
         let places = Arc::new(Semaphore::new(terms.concurrency()));
         let options = Options {
             terms,
-            // What did not end through its agent alone has another chance in every step that asks for it.
+            // A trial whose fault was not its agent's runs again in every step that asks for it.
             rerun: Rerun { infra: true, ..Rerun::default() },
             traces: false,
             cluster: None,
@@ -110,7 +104,7 @@ impl StepRunner {
         }
     }
 
-    /// Carries out a step. The records come in the order of its trials.
+    /// Runs a step. The records come in the order of its trials.
     pub async fn carry_out(&self, step: Step) -> Result<Vec<TrialRecord>, StepError> {
         let Step { plan, agents, tasks, trials, account } = step;
         let storage = |error: io::Error| StepError::Stopped(StopReason::Storage(error.to_string()));
@@ -126,14 +120,13 @@ impl StepRunner {
             } else if left.is_empty() {
                 break;
             } else {
-                // What is left is being run by other steps. If they do not come to an end with it, it is run here.
+                // Other steps are running the remaining trials. If they do not finish them, this step does.
                 released.await;
             }
         }
         trials.iter().map(|trial| self.read(trial)).collect()
     }
 
-    /// Runs the trials of a claim.
     async fn course(
         &self,
         shared: &Arc<Shared>,
@@ -168,17 +161,17 @@ impl StepRunner {
         }
     }
 
-    /// Ends the session. Steps must have ended.
+    /// Ends the session. All steps must have ended.
     pub fn close(self, stopped: Option<StopReason>) -> io::Result<()> {
         self.campaign.end(0, stopped).map(drop)
     }
 
-    /// What somebody asked for through `runs stop` on the experiment.
+    /// What the user asked for with `runs stop` on the experiment.
     pub fn wish(&self) -> Wish {
         self.campaign.wish()
     }
 
-    /// Takes the trials that are to be run and that nobody runs. Those that are done are not left any more, either.
+    /// Claims the trials that must be run and that no other step runs. Removes finished trials from `left`.
     fn claim(&self, left: &mut Vec<PlannedTrial>) -> Claim<'_> {
         let (known, mut claimed) = (lock(&self.known), lock(&self.claimed));
         let mut claim = Claim { runner: self, trials: Vec::new(), latest: Vec::new() };
@@ -206,7 +199,7 @@ impl StepRunner {
     }
 }
 
-/// Trials that one step runs. Whatever ends it, the others learn what became of them.
+/// Trials that one step runs. When it ends, for whatever reason, other steps are notified.
 struct Claim<'a> {
     runner: &'a StepRunner,
     trials: Vec<PlannedTrial>,

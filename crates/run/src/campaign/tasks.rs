@@ -1,4 +1,4 @@
-//! Tasks as they were read for their trials.
+//! Caches prepared tasks for their trials.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,11 +10,11 @@ use aec_task::task::Task;
 use crate::plan::Plan;
 use crate::task::PreparedTask;
 
-/// Prepared tasks that are kept for the next trial, and their bytes.
+/// Number of prepared tasks to keep for the next trial, and their bytes.
 const KEPT_TASKS: usize = 256;
 const KEPT_BYTES: usize = 32 * 1024 * 1024;
 
-/// Tasks that were prepared lately, since trials of one task follow one another.
+/// Recently prepared tasks, since trials of one task follow one another.
 pub struct TaskCache {
     plan: Arc<Plan>,
     tasks: Vec<Task>,
@@ -26,12 +26,11 @@ impl TaskCache {
         Self { plan, tasks, kept: Mutex::default() }
     }
 
-    /// The tasks of the plan, in its order.
     pub fn tasks(&self) -> &[Task] {
         &self.tasks
     }
 
-    /// A task of the plan, as it was planned: one that has changed since is refused.
+    /// A task of the plan; one that has changed since planning is refused.
     pub fn get(&self, index: usize) -> Result<Arc<PreparedTask>, Problem> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(task) = kept.get(&index) {
@@ -39,7 +38,7 @@ impl TaskCache {
         }
         let (task, revision) = (&self.tasks[index], self.plan.tasks[index].revision);
         let prepared = Arc::new(PreparedTask::read(task.clone(), revision, &self.plan.conditions)?);
-        // Looked at after the task was read: what was read is what was planned.
+        // The digest is checked after the task was read, so that what was read is what was planned.
         if tree::hash(&task.path, &Memory::default()).is_ok_and(|found| found != revision) {
             let what = format!("the task `{}` changed while the run went on", task.id);
             return Err(Problem::error(what).fix("restore it, then go on"));

@@ -1,4 +1,4 @@
-//! Which trials of a run are still to be done.
+//! Selects the trials of a run that still must be done.
 
 use std::collections::BTreeSet;
 
@@ -10,14 +10,14 @@ use super::faults::is_infra;
 use crate::plan::PlannedTrial;
 use crate::session::{Past, PastTrial};
 
-/// Trials that are run again although they have a record.
+/// Trials to run again although they have a record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rerun {
-    /// Those that ended in a fault of any kind.
+    /// Those with any fault.
     pub failed: bool,
-    /// Those that ended in a fault that is not the agent's.
+    /// Those with a fault that the agent did not cause.
     pub infra: bool,
-    /// These.
+    /// These trials.
     pub trials: BTreeSet<Name>,
 }
 
@@ -25,14 +25,14 @@ impl Rerun {
     fn takes(&self, id: &Name, past: &PastTrial) -> bool {
         let infra = is_infra(past.outcome);
         let failed = infra || past.outcome == Outcome::AgentFault;
-        // What was cancelled never had its chance.
+        // A cancelled trial always runs again.
         past.outcome == Outcome::Cancelled
             || self.infra && infra
             || self.failed && failed
             || self.trials.contains(id)
     }
 
-    /// Which of these trials are to be done, and from which attempt on, by the latest attempt of each.
+    /// Which of these trials to run, and from which attempt on, given the latest attempt of each.
     pub(super) fn choose<'a>(
         &self,
         trials: &'a [PlannedTrial],
@@ -48,7 +48,7 @@ impl Rerun {
     }
 }
 
-/// Which trials of a run are still to be done, and from which attempt on.
+/// Which trials of a run still must be done, and from which attempt on.
 pub fn to_do(trials: &[PlannedTrial], past: &Past, rerun: &Rerun) -> Vec<Waiting> {
     rerun.choose(trials, |_, trial| past.trials.get(&trial.id).copied())
 }

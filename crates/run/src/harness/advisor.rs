@@ -1,4 +1,4 @@
-//! A second model that gives advice: a few times, in few words, knowing the latest of what happened.
+//! A second model that gives advice: a few times, briefly, knowing the most recent events.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -12,13 +12,13 @@ use super::guard::{Guard, Plane, refusal, told};
 use super::tools::cut_text;
 use super::{End, TrialContext};
 
-/// Bytes of one entry of what it is told.
+/// Bytes of one entry of the history that the advisor gets.
 const ENTRY: usize = 2000;
 
 const ROLE: &str = "You advise another model that works on an engineering task. Say in a few sentences what it should do next \
                     and why. Do not do the work and do not write its output.";
 
-/// An advisor and what it has been used for.
+/// An advisor and how much it was used.
 pub(super) struct Advisor {
     settings: Settings,
     model: Model,
@@ -28,19 +28,19 @@ pub(super) struct Advisor {
 #[derive(Default)]
 struct State {
     uses: u32,
-    /// The latest of what was said and done, oldest first.
+    /// The most recent messages and actions, oldest first.
     latest: VecDeque<String>,
 }
 
 impl Advisor {
-    /// The advisor that settings name, if they name one and do not switch it off.
+    /// The advisor in the settings, if there is one and it is not switched off.
     pub(super) fn open(settings: Option<&Settings>, main: &Model) -> Result<Option<Self>, End> {
         let Some(settings) = settings.filter(|settings| settings.enabled) else { return Ok(None) };
         let model = main.other(&settings.model).map_err(|error| End::Task(error.what))?;
         Ok(Some(Self { settings: settings.clone(), model, state: Mutex::default() }))
     }
 
-    /// Remembers what happened, as far as its window goes.
+    /// Adds to the history, up to its window.
     pub(super) fn remember(&self, entry: &str) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.latest.push_back(cut_text(entry, ENTRY));
@@ -49,7 +49,7 @@ impl Advisor {
         }
     }
 
-    /// Advice on a question of `goal`, `problem` and `attempt`.
+    /// Advice on a question with `goal`, `problem` and `attempt`.
     pub(super) async fn ask(
         &self,
         context: &TrialContext,
@@ -81,7 +81,7 @@ impl Advisor {
         result
     }
 
-    /// Takes one use: what the advisor is told of the past, and how many uses are left.
+    /// Counts one use; returns the history for the advisor, and the number of uses left.
     fn begin(&self) -> Result<(String, u32), String> {
         let most = self.settings.max_uses;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);

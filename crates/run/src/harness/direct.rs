@@ -5,7 +5,7 @@ use aec_model::message::{Message, Request, Role};
 
 use super::{End, Rollout, TrialContext};
 
-/// Asks once.
+/// Calls the model once.
 pub async fn run(context: &mut TrialContext) -> Rollout {
     let instruction = context.task.instruction.clone();
     let system = system_prompt(context.agent.system_prompt.as_deref(), &context.task.output_path);
@@ -28,7 +28,7 @@ pub async fn run(context: &mut TrialContext) -> Rollout {
     rollout.with("turns_used", 1).with("max_turns", 1)
 }
 
-/// What the model must know about being asked this way. The experiment's own prompt comes first.
+/// The instructions for this harness. The experiment's own prompt comes first.
 pub fn system_prompt(own: Option<&str>, output_path: &str) -> String {
     let note = format!(
         "You have no tools and cannot write files. Your reply is saved as {output_path} exactly as you write it, and that \

@@ -1,4 +1,4 @@
-//! What a run may take, and what it has taken: limits are looked at before each call, whoever makes it.
+//! Limits of a run and its usage: limits are checked before each call.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,10 +14,10 @@ use serde_json::{Map, Value, json};
 use super::tools::cut_text;
 use super::{Limit, TrialContext, blame};
 
-/// Bytes of what a call was told and said that its note has.
+/// Bytes of a call's question and answer in its note.
 const NOTED: usize = 4000;
 
-/// What a call belongs to. All planes draw on the same budgets and are told apart in what was used.
+/// The purpose of a call. All planes share the same budgets; usage is reported separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Plane {
     Main,
@@ -39,10 +39,9 @@ impl Plane {
     }
 }
 
-/// The limits of a run and what it has used.
 pub(super) struct Guard {
     rules: Guardrails,
-    /// Holds the budget in money; those of the planes are below it.
+    /// Holds the budget in money; the accounts of the planes are below it.
     account: Account,
     planes: [Account; 4],
     iterations: AtomicU64,
@@ -65,7 +64,7 @@ impl Guard {
         }
     }
 
-    /// Who pays for the calls of a plane.
+    /// The account that pays for the calls of a plane.
     pub(super) fn account(&self, plane: Plane) -> &Account {
         &self.planes[plane as usize]
     }
@@ -74,12 +73,11 @@ impl Guard {
         &self.rules
     }
 
-    /// Calls of the model so far.
     pub(super) fn iterations(&self) -> u64 {
         self.iterations.load(Ordering::Relaxed)
     }
 
-    /// Whether another call may be made. A turn and a sub-call are counted here, so that calls at once cannot outrun
+    /// Whether another call may be made. Turns and sub-calls are counted here, so that concurrent calls cannot exceed
     /// their limit.
     pub(super) fn enter(&self, plane: Plane) -> Result<(), Limit> {
         let spent = self.account.totals().all;
@@ -105,7 +103,7 @@ impl Guard {
         self.rules.max_budget_usd.and_then(MicroDollars::from_dollars)
     }
 
-    /// Asks a model beside the conversation. Its events name the plane.
+    /// Calls a model outside the conversation. Its events name the plane.
     pub(super) async fn ask(
         &self,
         context: &TrialContext,
@@ -122,7 +120,7 @@ impl Guard {
         called.outcome.map_err(|failure| blame(failure, &called.events))
     }
 
-    /// Writes down a call beside the conversation, with what came of it.
+    /// Writes a note of a call outside the conversation, with its result.
     pub(super) fn note(
         context: &TrialContext,
         plane: Plane,
@@ -142,13 +140,13 @@ impl Guard {
         context.trajectory.note(format!("{name} was called"), metadata);
     }
 
-    /// Output tokens that a call may still produce.
+    /// The output tokens that a call may still produce.
     pub(super) fn output_limit(&self, wanted: u32) -> u32 {
         let left = self.rules.token_budget.saturating_sub(self.account.totals().all.tokens());
         wanted.min(u32::try_from(left).unwrap_or(u32::MAX)).max(1)
     }
 
-    /// What is to be told once, when the first of the limits is nearly reached.
+    /// A warning to give once, when the first of the limits is nearly reached.
     pub(super) fn warning(&self) -> Option<String> {
         let spent = self.account.totals().all;
         let share = |used: f64, most: f64| if most > 0.0 { 100.0 * used / most } else { 0.0 };
@@ -180,7 +178,6 @@ impl Guard {
         ))
     }
 
-    /// What each plane took.
     pub(super) fn usage(&self) -> Value {
         let mut planes = Map::new();
         for plane in Plane::ALL {
@@ -195,13 +192,12 @@ impl Guard {
     }
 }
 
-/// Counts one more, unless that would be more than `most`.
+/// Counts one more, unless that would exceed `most`.
 fn count(counter: &AtomicU64, most: u64) -> bool {
     let one_more = |used: u64| (used < most).then_some(used + 1);
     counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok()
 }
 
-/// Tokens that were read at the full price.
 fn billable(spent: &Spending) -> u64 {
     spent.usage.all_input().saturating_sub(spent.usage.cache_read)
 }
@@ -218,12 +214,12 @@ fn figures(spent: &Spending) -> Value {
     })
 }
 
-/// What is said of a call that a limit forbids.
+/// The message for a call that a limit forbids.
 pub(super) fn refusal(limit: Limit) -> String {
     format!("this call was not made: {}", limit.name().replace('_', " "))
 }
 
-/// What a model is told of a call that failed. What the provider said is nothing to work with.
+/// The message to a model whose call failed. It omits the provider's words, which do not help the model.
 pub(super) fn told(failure: &Failure) -> String {
     match failure.kind {
         FailureKind::Overlong => "the text is too long for the model; give it in parts".to_owned(),

@@ -1,7 +1,7 @@
 //! Harnesses: the programs between model and task. Each turns a [`TrialContext`] into a [`Rollout`].
 //!
 //! A harness sees the prompt, its parameters, a workspace, a model and the trajectory. It never sees the verifier, the
-//! ledger, a key or another trial. How it ends is data; what that means for the trial is decided in `trial` alone.
+//! ledger, a key or another trial. How it ends is data; only `trial` decides what that means for the trial.
 
 mod advisor;
 pub mod command;
@@ -45,59 +45,53 @@ use crate::task::PreparedTask;
 use crate::trajectory::Trajectory;
 use crate::workspace::Workspace;
 
-/// An agent that is ready to work: parameters read, prompt read, model found.
+/// An agent that is ready to work: its parameters and prompt are read, its model is found.
 #[derive(Debug)]
 pub struct PreparedAgent {
-    /// Its name in the experiment.
     pub name: String,
     pub harness: Harness,
     /// The model, for harnesses that call one and for agents that may.
     pub model: Option<Model>,
-    /// Parameters, defaults filled in.
+    /// Parameters, with defaults filled in.
     pub parameters: Parameters,
-    /// The system prompt that the experiment gives.
+    /// The experiment's system prompt.
     pub system_prompt: Option<String>,
-    /// The API version of Azure that agents are told.
+    /// Azure's API version for the agent's variables.
     pub api_version: String,
-    /// Files of the agent, by the path that its parameters name: scripts, programs.
+    /// Files of the agent, by the path in its parameters: scripts, programs.
     pub files: Vec<AgentFile>,
 }
 
-/// A file that belongs to an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentFile {
     /// Path below the project root.
     pub path: String,
     pub content: Arc<[u8]>,
-    /// Whether it may be run.
     pub executable: bool,
 }
 
-/// What a harness works with.
+/// Everything that a harness works with.
 pub struct TrialContext {
     /// The task, without its verifier.
     pub task: Arc<PreparedTask>,
     pub agent: Arc<PreparedAgent>,
-    /// What chance is drawn from: the same for the same trial.
+    /// The seed of random choices: the same for the same trial.
     pub seed: [u8; 32],
-    /// When the agent's time is up.
     pub deadline: Instant,
-    /// Where events go.
     pub trajectory: Trajectory,
-    /// On whose behalf models are called.
+    /// The context of model calls.
     pub scope: Scope,
     /// The gateway, for agents that call models themselves.
     pub gateway: Gateway,
-    /// Keeps secrets out of what is written.
     pub redactor: Arc<Redactor>,
-    /// Where states of the workspace are kept, when they are asked for.
+    /// The store for snapshots of the workspace, if they are requested.
     pub snapshots: Option<ContentStore>,
-    /// How the room is opened.
+    /// Opens the sandbox.
     pub opener: RoomOpener,
     pub state: TrialState,
 }
 
-/// What happens to a [`TrialContext`] while its harness works. Nothing is opened at first.
+/// The state of a [`TrialContext`] while its harness works. Initially no sandbox is open.
 pub struct TrialState {
     pub(crate) workspace: Option<Workspace>,
     pub(crate) system_prompt: Option<String>,
@@ -111,32 +105,32 @@ impl TrialState {
     }
 }
 
-/// How an agent's work ended, and what it said.
+/// How an agent's work ended, and its answers.
 #[derive(Debug)]
 pub struct Rollout {
     pub end: End,
-    /// What it submitted as its answer.
+    /// The submitted answer.
     pub submitted: Option<Submitted>,
-    /// What it said when it ended by itself. What it said on the way to a limit is no answer.
+    /// The text with which it ended by itself. A text before a limit is not an answer.
     pub final_text: Option<String>,
     /// The model as the provider names it.
     pub resolved_model: Option<String>,
-    /// What the harness says of its work: `turns_used`, `max_turns`, `tool_calls` and the like. No times.
+    /// The harness's report on its work: `turns_used`, `max_turns`, `tool_calls` and so on. It contains no times.
     pub result: IndexMap<String, Value>,
 }
 
 impl Rollout {
-    /// A rollout that says nothing.
+    /// An empty rollout.
     pub fn new(end: End) -> Self {
         Self { end, submitted: None, final_text: None, resolved_model: None, result: IndexMap::new() }
     }
 
-    /// What it handed over beside its files.
+    /// The answers that it gave outside its files.
     pub fn handed(&self) -> Handed {
         Handed { submitted: self.submitted.clone(), said: self.final_text.clone() }
     }
 
-    /// With something to say.
+    /// Adds to the report.
     #[must_use]
     pub fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
         self.result.insert(key.to_owned(), value.into());
@@ -147,15 +141,15 @@ impl Rollout {
 /// How an agent's work ended.
 #[derive(Debug)]
 pub enum End {
-    /// The agent was done.
+    /// The agent finished.
     Done,
-    /// A limit ended it; what it left until then counts.
+    /// A limit ended it; the files left until then count.
     Limit(Limit),
     /// A model gave no answer.
     Model(Failure),
-    /// The agent itself failed, say its program crashed; what it left until then counts.
+    /// The agent itself failed, for example its program crashed; the files left until then count.
     Agent(String),
-    /// The room failed.
+    /// The sandbox failed.
     Room(RoomFault),
     /// The task lacks what the harness needs.
     Task(String),
@@ -172,18 +166,17 @@ pub enum Limit {
     Tokens,
     /// `max_subcalls`.
     Subcalls,
-    /// A budget in dollars that the harness has.
+    /// A budget in dollars within the harness.
     Cost,
     /// `billable_input_budget`.
     BillableInput,
-    /// The model's window.
+    /// The model's context window.
     Context,
     /// The agent's time.
     Time,
 }
 
 impl Limit {
-    /// The name as written in records.
     pub fn name(self) -> &'static str {
         match self {
             Self::Turns => "turn_limit_reached",
@@ -211,12 +204,12 @@ impl From<std::io::Error> for End {
 }
 
 impl TrialContext {
-    /// The room in use, if one was opened.
+    /// The sandbox, if one was opened.
     pub fn opened(&self) -> Option<&Workspace> {
         self.state.workspace.as_ref()
     }
 
-    /// The room, opened and filled when it is first asked for. That takes nothing of the agent's time.
+    /// The sandbox, which is opened and filled on first use. That does not count as the agent's time.
     pub async fn workspace(&mut self) -> Result<Workspace, End> {
         if let Some(workspace) = &self.state.workspace {
             return Ok(workspace.clone());
@@ -234,7 +227,7 @@ impl TrialContext {
         Ok(workspace)
     }
 
-    /// Says which system prompt is really sent, and writes it down.
+    /// Records the system prompt that is actually sent.
     pub fn begin(&mut self, system_prompt: Option<String>, prompt: &str) {
         if let Some(text) = &system_prompt {
             self.trajectory.system(text);
@@ -243,12 +236,12 @@ impl TrialContext {
         self.state.system_prompt = system_prompt;
     }
 
-    /// Calls the agent's model. What happens is in the trajectory before this returns.
+    /// Calls the agent's model. The events are in the trajectory before this returns.
     pub async fn call(&self, request: &Request) -> Result<Reply, Failure> {
         self.call_in_full(request).await.outcome
     }
 
-    /// Calls the agent's model, and tells everything about it. The call ends with the agent's time.
+    /// Calls the agent's model and returns everything about the call. The call ends with the agent's time.
     pub async fn call_in_full(&self, request: &Request) -> Called {
         let refused =
             |failure: Failure| Called { source: Source::Live, outcome: Err(failure), events: Vec::new() };
@@ -266,25 +259,24 @@ impl TrialContext {
         called
     }
 
-    /// What a failed call means.
+    /// How the work ends after a failed call.
     pub fn failed(&self, failure: Failure) -> End {
         model_end(failure, self.time_left())
     }
 
-    /// Time that the agent has left.
     pub fn time_left(&self) -> Duration {
         self.deadline.saturating_duration_since(Instant::now())
     }
 }
 
-/// Calls a model for an agent. The failure of it names who is to blame.
+/// Calls a model for an agent. The failure shows who is to blame.
 pub async fn call(model: &Model, request: &Request, scope: &Scope) -> Called {
     let mut called = model.call(request, scope).await;
     called.outcome = called.outcome.map_err(|failure| blame(failure, &called.events));
     called
 }
 
-/// What a failed call means: a call that was being answered when the agent's time ended is the end of that time.
+/// How the work ends after a failed call: if the agent's time ended during the call, it is a time limit.
 pub fn model_end(failure: Failure, time_left: Duration) -> End {
     if failure.kind == FailureKind::Cancelled && time_left.is_zero() {
         End::Limit(Limit::Time)
@@ -293,7 +285,7 @@ pub fn model_end(failure: Failure, time_left: Duration) -> End {
     }
 }
 
-/// What the end of a room means: one that its own commands brought down did not fail by itself.
+/// How the work ends with a sandbox: one that the agent's own commands brought down did not fail by itself.
 pub fn room_end(end: End, workspace: Option<&Workspace>) -> End {
     match end {
         End::Room(_) if workspace.is_some_and(Workspace::is_out_of_memory) => {
@@ -303,8 +295,8 @@ pub fn room_end(end: End, workspace: Option<&Workspace>) -> End {
     }
 }
 
-/// Who is to blame for a call that ended with the agent's time. A model that was answering was too slow for this agent.
-/// But a provider that failed before, or a call that never got its turn, is nothing that an agent did.
+/// Decides who is to blame for a call that ended with the agent's time. A model that was answering was too slow for
+/// this agent. But a provider that failed before, or a call that was never sent, is not the agent's fault.
 fn blame(failure: Failure, events: &[CallEvent]) -> Failure {
     if failure.kind != FailureKind::Cancelled {
         return failure;
@@ -324,7 +316,7 @@ fn blame(failure: Failure, events: &[CallEvent]) -> Failure {
     }
 }
 
-/// Lets a harness work. It must end by itself soon after the deadline; the caller sees to it if it does not.
+/// Runs a harness. It must end soon after the deadline; otherwise the caller ends it.
 pub async fn run(context: &mut TrialContext) -> Rollout {
     let rollout = carry_out(context).await;
     Rollout { end: room_end(rollout.end, context.opened()), ..rollout }

@@ -1,4 +1,4 @@
-//! `nop`: does nothing. What it earns is what a task pays for nothing.
+//! `nop`: does nothing. Its reward shows what a task pays for nothing.
 
 use super::{End, Rollout, TrialContext};
 

@@ -1,4 +1,4 @@
-//! `oracle`: runs the task's reference solution. What it earns shows that the task can be solved.
+//! `oracle`: runs the task's reference solution. Its reward shows that the task can be solved.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -21,18 +21,17 @@ use crate::room::{ExtraFile, MAX_PIDS, RoomOpener, lifetime};
 use crate::task::PreparedTask;
 use crate::workspace::{WORKSPACE, blocking};
 
-/// Where the solution lies in the room.
+/// The solution's directory in the sandbox.
 const SOLUTION: &str = "/solution";
-/// Files of a solution, and their bytes.
+/// Most files of a solution, and their bytes.
 const MOST_FILES: usize = 4096;
 const MOST_BYTES: u64 = 64 * 1024 * 1024;
 /// How deep a solution's directories may be.
 const DEEPEST: usize = 16;
 
-/// The programs that may be the solution, and what runs them.
+/// Possible programs of the solution, and what runs them.
 const ENTRIES: [(&str, &str); 2] = [("solve.sh", "bash"), ("solve.py", "python3")];
 
-/// Runs the solution.
 pub async fn run(context: &mut TrialContext) -> Rollout {
     let instruction = context.task.instruction.clone();
     context.begin(None, &instruction);
@@ -42,7 +41,7 @@ pub async fn run(context: &mut TrialContext) -> Rollout {
     })
 }
 
-/// Puts the solution into the room and runs it. An error is how the work ended instead of being done.
+/// Puts the solution into the sandbox and runs it. An error is the end of the work.
 pub(super) async fn solve(context: &mut TrialContext) -> Result<(), End> {
     let directory = context.task.task.path.join("solution");
     let files = blocking(move || read(&directory)).await?;
@@ -78,7 +77,7 @@ pub(super) async fn solve(context: &mut TrialContext) -> Result<(), End> {
     }
 }
 
-/// The files that a task's reference solution leaves in the workspace, those that it was given left out.
+/// The files that a task's reference solution adds to the workspace, without those given to it.
 pub fn reference_files(task: &Task, judge: &Judge) -> Result<BTreeMap<String, Vec<u8>>, String> {
     let prepared = PreparedTask::read(task.clone(), Digest::of(b""), &Conditions::default())
         .map_err(|problem| problem.to_string())?;
@@ -111,7 +110,7 @@ pub fn reference_files(task: &Task, judge: &Judge) -> Result<BTreeMap<String, Ve
         return Err(format!("it ended with {:?}: {}", result.exit, tail(&result.stderr.text())));
     }
     room.freeze().map_err(|error| error.to_string())?;
-    let tree = room.directory(WORKSPACE).ok_or("the room has lost its workspace")?;
+    let tree = room.directory(WORKSPACE).ok_or("the sandbox has lost its workspace")?;
     let mut files = BTreeMap::new();
     for entry in
         tree.list(WalkLimits { entries: MOST_FILES, depth: DEEPEST }).map_err(|error| error.to_string())?
@@ -127,12 +126,12 @@ pub fn reference_files(task: &Task, judge: &Judge) -> Result<BTreeMap<String, Ve
     Ok(files)
 }
 
-/// What a program that we ran ourselves came to.
+/// The result of a program that this harness ran.
 pub(super) fn told(exit: Exit, stdout: String, stderr: String, duration: Duration, allowed: Duration) -> Ran {
     let mut ran = Ran { stdout, stderr, duration, is_program: true, ..Ran::default() };
     match exit {
         Exit::Code(code) => ran.exit_code = Some(code),
-        // As shells say it.
+        // As shells report it.
         Exit::Signal(signal) => ran.exit_code = Some(128 + signal),
         Exit::Deadline => ran.timed_out = Some(allowed.as_secs().max(1)),
     }

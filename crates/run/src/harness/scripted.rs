@@ -1,5 +1,5 @@
-//! `scripted`: plays a file of actions, with the same tools that models have. For demonstrations, tests, and trying out
-//! what a verifier says to a given course of work.
+//! `scripted`: plays a file of actions, with the same tools that models have. For demonstrations, tests, and for trying
+//! a verifier on a given course of work.
 
 use std::path::Path;
 
@@ -23,19 +23,19 @@ use crate::experiment::FAMILY;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Script {
-    /// What is done at tasks that no other entry claims.
+    /// Actions for tasks that match no other entry.
     pub actions: Vec<Action>,
-    /// What is done at some tasks; the first whose `when` matches is played.
+    /// Actions for some tasks; the first whose `when` matches is played.
     pub tasks: Vec<TaskActions>,
 }
 
-/// What is done at some tasks.
+/// Actions for some tasks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TaskActions {
     /// A task id, or a pattern over task ids such as `electrical/*`.
     pub when: String,
-    /// What is done.
+    /// The actions.
     pub actions: Vec<Action>,
 }
 
@@ -45,13 +45,13 @@ pub struct TaskActions {
 pub struct Action {
     /// Calls a tool.
     pub tool: Option<String>,
-    /// Its arguments; a text is taken as it is, so that arguments can be wrong.
+    /// Its arguments; a text is used unchanged, so that arguments can be invalid.
     pub arguments: Option<Value>,
     /// Writes a file of the workspace.
     pub write: Option<WriteAction>,
-    /// Says something; said last, it is the final text.
+    /// A message; the last one is the final text.
     pub say: Option<String>,
-    /// Hands in an answer, and ends.
+    /// Submits an answer, and ends.
     pub submit: Option<String>,
 }
 
@@ -65,7 +65,7 @@ pub struct WriteAction {
     pub content: String,
 }
 
-/// Reads a file of actions: YAML, TOML or JSON by the ending of its name. Every problem is reported.
+/// Reads a file of actions: YAML, TOML or JSON by its extension. Every problem is reported.
 pub fn check(bytes: &[u8], path: &Path) -> Result<Script, Vec<Problem>> {
     let syntax = match path.extension().and_then(|ending| ending.to_str()) {
         Some("toml") => Syntax::Toml,
@@ -123,14 +123,13 @@ fn complaint(action: &Action) -> Option<Problem> {
 }
 
 impl Script {
-    /// What is done at a task.
+    /// The actions for a task.
     pub fn actions_for(&self, task: &TaskId) -> &[Action] {
         let claims = |entry: &&TaskActions| Pattern::parse(&entry.when).is_ok_and(|when| when.matches(task));
         self.tasks.iter().find(claims).map_or(&self.actions, |entry| &entry.actions)
     }
 }
 
-/// Plays the script.
 pub async fn run(context: &mut TrialContext) -> Rollout {
     let instruction = context.task.instruction.clone();
     context.begin(None, &instruction);
@@ -191,7 +190,7 @@ async fn play(context: &mut TrialContext, actions: &[Action], played: &mut Playe
     End::Done
 }
 
-/// What an action says, as a model would.
+/// The text of an action as a model's reply.
 fn said(text: Option<&str>) -> Reply {
     Reply {
         parts: text.map(Part::text).into_iter().collect(),

@@ -1,4 +1,4 @@
-//! Files of settings that tasks bring for a harness.
+//! Settings files of tasks for a harness.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ impl Texts for TaskDirectory<'_> {
     }
 }
 
-/// What was read, if nothing is wrong with it; what is only to be noted goes to `notes`.
+/// The value, if there is no error; notes and warnings go to `notes`.
 pub(super) fn checked<T>(
     (value, problems): (Option<T>, Vec<Problem>),
     notes: &mut Vec<String>,

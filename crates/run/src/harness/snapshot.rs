@@ -1,4 +1,4 @@
-//! The state of a workspace, kept by content: each file under its digest, and a list of them under the list's own.
+//! Snapshots of a workspace, stored by content: each file, and the list of files, under its digest.
 
 use std::io;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::workspace::Workspace;
 
-/// Bytes of one state.
+/// Bytes of one snapshot.
 const LARGEST: u64 = 64 * 1024 * 1024;
 const WALK: WalkLimits = WalkLimits { entries: 20_000, depth: 32 };
 
-/// The list of files of a state, sorted by path.
+/// The list of files of a snapshot, sorted by path.
 #[derive(Debug, Serialize, Deserialize)]
 struct Manifest {
     files: Vec<Kept>,
@@ -28,7 +28,7 @@ struct Kept {
     size: u64,
 }
 
-/// Keeps the state of a workspace; the digest of its list of files.
+/// Takes a snapshot; returns the digest of its list of files.
 pub(crate) async fn take(
     workspace: &Workspace,
     store: &ContentStore,
@@ -46,7 +46,7 @@ pub(crate) async fn take(
                 let mut search = redactor.search();
                 search.feed(&bytes);
                 if search.found() {
-                    // A file with a secret of this machine is not kept; the end of the trial will tell of it.
+                    // A file with a secret of this machine is not stored; the end of the trial reports it.
                     continue;
                 }
                 let path = entry.path.to_string_lossy().into_owned();
@@ -58,7 +58,7 @@ pub(crate) async fn take(
         .await
 }
 
-/// Every content of some states: their lists and the files on them, each once.
+/// Every content of some snapshots: their lists and the files in them, each once.
 pub(crate) fn contents(
     states: impl IntoIterator<Item = Digest>,
     store: &ContentStore,
@@ -68,7 +68,7 @@ pub(crate) fn contents(
         if all.insert(state) {
             let manifest: Manifest = match store.read(state, LARGEST) {
                 Ok(bytes) => serde_json::from_slice(&bytes)?,
-                // What an attempt that was killed had kept may have been cleaned away.
+                // The contents that a killed attempt had stored may have been removed.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     all.remove(&state);
                     continue;

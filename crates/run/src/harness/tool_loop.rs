@@ -1,4 +1,4 @@
-//! `tool_loop`: the model calls tools, turn by turn, until it says that it is done or a limit is reached.
+//! `tool_loop`: the model calls tools, turn by turn, until it finishes or reaches a limit.
 
 use std::time::Duration;
 
@@ -12,7 +12,6 @@ use super::{End, Rollout, TrialContext, snapshot};
 use crate::parameters::Parameters;
 use crate::workspace::Workspace;
 
-/// Runs the loop.
 pub async fn run(context: &mut TrialContext) -> Rollout {
     let set = Toolset::new(&context.task.tools);
     let instruction = context.task.instruction.clone();
@@ -57,7 +56,7 @@ pub async fn run(context: &mut TrialContext) -> Rollout {
     rollout
 }
 
-/// What a call of a tool may take.
+/// The limits of a tool call.
 pub(super) fn allowed(parameters: &Parameters) -> Allowed {
     Allowed {
         output: parameters.tool_output as usize,
@@ -70,7 +69,7 @@ impl Host for TrialContext {
         self.call_in_full(request).await
     }
 
-    /// A reply is in the trajectory as soon as it is there.
+    /// The trajectory already has the reply.
     fn hear(&mut self, _: &Reply) {}
 
     async fn workspace(&mut self) -> Result<Workspace, End> {
@@ -91,7 +90,7 @@ impl Host for TrialContext {
     }
 }
 
-/// Keeps the workspace as it is, when that is asked for. A state that cannot be kept is noted; the work goes on.
+/// Takes a snapshot of the workspace, if requested. A failure is noted; the work continues.
 async fn keep_state(context: &TrialContext) -> Option<aec_base::digest::Digest> {
     if !context.agent.parameters.snapshots {
         return None;

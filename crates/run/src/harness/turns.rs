@@ -1,5 +1,5 @@
-//! The loop of turns: a model calls tools until it is done or a limit is reached. `tool_loop` and the native lane of
-//! evaluations both run it, so what a turn is, what ends the work and what a late call hears is decided here alone.
+//! The loop of turns: a model calls tools until it finishes or reaches a limit. `tool_loop` and the native executor of
+//! evaluations both run it, so only this module decides what a turn is, what ends the work and how late calls end.
 
 use std::time::{Duration, Instant};
 
@@ -12,30 +12,29 @@ use super::tools::{Action, Allowed, Ran, SUBMIT, Toolset};
 use super::{End, Limit, model_end};
 use crate::workspace::Workspace;
 
-/// What a call hears that comes after the agent's time.
+/// The result of a call that comes after the agent's time.
 const TIME_IS_UP: &str = "your time is up; this call was not carried out";
 
-/// Whoever lets a model work: it asks the model, has the workspace and writes down what happens.
+/// The surroundings of the loop: it calls the model, has the workspace and records what happens.
 pub trait Host: Send {
     fn ask(&mut self, request: &Request) -> impl Future<Output = Called> + Send;
 
-    /// Takes in a reply; each of its calls has a name of its own.
+    /// Receives a reply, in which each call has a unique id.
     fn hear(&mut self, reply: &Reply);
 
-    /// The workspace, opened when it is first asked for.
+    /// The workspace, opened on first use.
     fn workspace(&mut self) -> impl Future<Output = Result<Workspace, End>> + Send;
 
-    /// Time that the agent has left.
     fn time_left(&self) -> Duration;
 
-    /// Takes in a call before it is carried out or refused.
+    /// Receives a call before it is executed or refused.
     fn begin_call(&mut self, call: &ToolCall);
 
-    /// Takes in what a call came to.
+    /// Receives the result of a call.
     fn end_call(&mut self, call: &ToolCall, ran: &Ran) -> impl Future<Output = ()> + Send;
 }
 
-/// What the work may take, beside its time.
+/// The limits of the work, apart from its time.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     pub turns: u32,
@@ -44,17 +43,17 @@ pub struct Bounds {
     pub total_tokens: Option<u64>,
 }
 
-/// What was done and used.
+/// The result of the loop and its usage.
 #[derive(Debug, Default)]
 pub struct Turns {
-    /// Calls of the model, a failed last one included.
+    /// Model calls, including a failed last one.
     pub taken: u32,
-    /// Calls of tools that were carried out, other than handing in.
+    /// Executed tool calls, except submissions.
     pub tool_calls: u32,
     pub submitted: Option<Submitted>,
-    /// What the model said when it ended the work by itself.
+    /// The text with which the model ended the work by itself.
     pub final_text: Option<String>,
-    /// Whether that ended at the limit of output tokens.
+    /// Whether that text was cut by the limit of output tokens.
     pub is_cut: bool,
     /// The model as the provider names it.
     pub model: Option<String>,
@@ -62,7 +61,7 @@ pub struct Turns {
     all_tokens: u64,
 }
 
-/// Lets the model work on `request`, to which the conversation is added.
+/// Runs the model on `request`, to which the conversation is added.
 pub async fn take<H: Host>(
     host: &mut H,
     toolbox: &mut Toolbox<'_>,
@@ -111,7 +110,7 @@ impl Turns {
         End::Limit(Limit::Turns)
     }
 
-    /// Carries out all calls of a turn, in order. What came of them, and the end if this was the last turn.
+    /// Executes all calls of a turn, in order. Returns their results, and the end if this was the last turn.
     async fn work<H: Host>(
         &mut self,
         host: &mut H,
@@ -127,7 +126,7 @@ impl Turns {
                 limit = Some(Limit::Time);
                 Some(TIME_IS_UP.to_owned())
             } else if call.name == SUBMIT {
-                // In its time an agent can always hand in: that costs nothing and ends the work.
+                // Within its time an agent can always submit: that costs nothing and ends the work.
                 None
             } else if self.tool_calls >= most {
                 limit = limit.or(Some(Limit::ToolCalls));
@@ -152,7 +151,7 @@ impl Turns {
         Ok((results, end))
     }
 
-    /// The limit that forbids another call of the model.
+    /// The limit that forbids another model call.
     fn limit(&self, bounds: &Bounds, time_left: Duration) -> Option<Limit> {
         let reached = |used: u64, most: Option<u64>| most.is_some_and(|most| used >= most);
         if time_left.is_zero() {
@@ -166,7 +165,7 @@ impl Turns {
         }
     }
 
-    /// Counts what a call took, attempts that failed included. What nobody counted counts as much as it can be.
+    /// Counts the usage of a call, including failed attempts. Unknown usage counts at its upper bound.
     fn count(&mut self, request: &Request, called: &Called) {
         for event in &called.events {
             let (usage, at_most) = match event {
@@ -190,12 +189,11 @@ impl Turns {
     }
 }
 
-/// The tools of one agent at one task, at work.
+/// The tools of one agent at one task, in use.
 pub struct Toolbox<'a> {
     set: &'a Toolset,
-    /// What each call may take.
     allowed: Allowed,
-    /// Calls so far; outputs are numbered by it.
+    /// Calls so far, which number the outputs.
     calls: u32,
 }
 
@@ -204,7 +202,7 @@ impl<'a> Toolbox<'a> {
         Self { set, allowed, calls: 0 }
     }
 
-    /// Calls a tool, or refuses the call; the host takes in both the call and its result. Only a room that is gone is an
+    /// Calls a tool, or refuses the call; the host receives both the call and its result. Only a lost sandbox is an
     /// error.
     pub async fn call<H: Host>(
         &mut self,
@@ -217,7 +215,7 @@ impl<'a> Toolbox<'a> {
         let started = Instant::now();
         let read = refusal.map_or_else(|| self.set.read(call), Err);
         let mut ran = match read {
-            // No room is opened for it.
+            // No sandbox is opened for it.
             Ok(Action::Submit { content, path: None }) => {
                 Ran::submission(Submitted::Content(content.into_bytes()))
             }
@@ -236,7 +234,7 @@ impl<'a> Toolbox<'a> {
     }
 }
 
-/// Gives a name to every call that has none or shares one: results are told apart by it.
+/// Gives every call a unique id, if it has none or shares one: ids match results to calls.
 pub fn name_calls(reply: &mut Reply, turn: u32) {
     let mut seen: Vec<String> = Vec::new();
     for (index, part) in reply.parts.iter_mut().enumerate() {

@@ -1,4 +1,4 @@
-//! The tasks of this project, read when a trial from elsewhere asks for them.
+//! The tasks of this project, read when an imported trial needs them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -9,7 +9,6 @@ use aec_task::task::Task;
 use crate::plan::Conditions;
 use crate::task::PreparedTask;
 
-/// The tasks of this project.
 pub struct KnownTasks<'a> {
     tasks: &'a [Task],
     by_id: HashMap<&'a str, usize>,
@@ -28,17 +27,16 @@ impl<'a> KnownTasks<'a> {
         }
     }
 
-    /// All of them.
     pub fn all(&self) -> &'a [Task] {
         self.tasks
     }
 
-    /// Where among all of them the task of an id is.
+    /// The index of the task with this id.
     pub fn position(&self, id: &str) -> Option<usize> {
         self.by_id.get(id).copied()
     }
 
-    /// A task as it is here now; absent when it cannot be read.
+    /// The current version of a task; absent when it cannot be read.
     pub fn read(&self, at: usize) -> Option<Arc<PreparedTask>> {
         let read = || {
             let task = &self.tasks[at];

@@ -1,7 +1,7 @@
-//! Bringing trials that other programs made into the ledger: one trial for each rollout, with an attempt for each time
-//! that it was run. Where the task is here, what the agent left is judged again.
+//! Imports trials of other programs into the ledger: one trial for each rollout, with an attempt for each time that it
+//! was run. If this project has the task, the agent's results are judged again.
 //!
-//! A reader turns what it finds into [`foreign::Foreign`]; everything else is decided here, once for all of them.
+//! A reader produces [`foreign::Foreign`]; everything else is decided here, once for all readers.
 
 pub mod foreign;
 mod known;
@@ -42,74 +42,68 @@ pub use rollouts::{RolloutKey, Row, refusal};
 use rollouts::{Rollouts, Taken};
 pub use verification::Verification;
 
-/// Problems of imports begin with this, as those of packages and of the Prime loop.
+/// Problems of imports are `H…`, like those of packages and of the Prime loop.
 pub const FAMILY: Family = Family('H');
 
-/// Problems that are told one by one.
+/// How many problems are reported one by one.
 const TOLD: usize = 20;
 
 /// Where trials go, and what is known about them beforehand.
 pub struct ImportSetup<'a> {
     pub ledger: Ledger,
-    /// The root of `jobs`.
     pub jobs: PathBuf,
     pub experiment: Name,
-    /// What made the trials.
     pub origin: Origin,
-    /// The tasks of this project.
     pub tasks: &'a [Task],
-    /// Judges again; absent when nobody wants that.
+    /// Judges again; absent when the user does not want that.
     pub judge: Option<&'a Judge>,
-    /// Keeps secrets out of records.
     pub redactor: &'a Redactor,
-    /// The version of this program.
     pub tool_version: &'a str,
 }
 
-/// What made the trials.
+/// The program and run that made the trials.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// The harness of the records: `prime-hosted`, `verifiers` for a run on somebody's machine, or `harbor`.
+    /// The harness of the records: `prime-hosted`, `verifiers` for a run on a user's machine, or `harbor`.
     pub adapter: &'static str,
-    /// What tells this run from others.
+    /// Distinguishes this run from others.
     pub id: String,
-    /// What people call it.
+    /// The run's name for display.
     pub name: String,
 }
 
-/// What was brought in. All but `verification` add up to `found`.
+/// The counts of an import. All but `verification` add up to `found`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Imported {
-    /// Everything that the source holds: rows, samples, directories of trials.
+    /// Everything in the source: rows, samples, directories of trials.
     pub found: usize,
-    /// New trials.
     pub imported: usize,
     /// New further attempts at trials: rollouts that were run again after an error.
     pub attempts: usize,
-    /// What was here already.
+    /// Trials that already have a record.
     pub skipped: usize,
     /// Rows that repeat a rollout without being another attempt at it.
     pub doubled: usize,
-    /// What cannot be read.
+    /// Unreadable entries.
     pub refused: usize,
-    /// Trials that did not come to their end.
+    /// Trials that did not finish.
     pub unfinished: usize,
-    /// What became of judging the new records again.
+    /// The results of judging the new records again.
     pub verification: VerificationCounts,
 }
 
-/// What became of judging records again.
+/// The results of judging records again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct VerificationCounts {
-    /// The reward is the same.
+    /// The rewards agree.
     pub agree: usize,
-    /// It is another.
+    /// The rewards differ.
     pub disagree: usize,
-    /// It was not judged again.
+    /// The record was not judged again.
     pub unverified: usize,
 }
 
-/// Why nothing more was brought in.
+/// Why the import stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     #[error("the experiment cannot be written to")]
@@ -118,7 +112,7 @@ pub enum ImportError {
     Io(#[from] io::Error),
 }
 
-/// Brings trials into one experiment.
+/// Imports trials into one experiment.
 pub struct Importer<'a> {
     setup: ImportSetup<'a>,
     known_tasks: KnownTasks<'a>,
@@ -135,7 +129,7 @@ pub struct Importer<'a> {
     _locks: Vec<std::fs::File>,
 }
 
-/// What became of the records that the writer was given.
+/// What the writer did with the records.
 #[derive(Default)]
 struct Committed {
     imported: usize,
@@ -149,7 +143,7 @@ impl Committed {
         match answer {
             Ok(_) if attempt == 1 => self.imported += 1,
             Ok(_) => self.attempts += 1,
-            // Two with one id: the first is the record.
+            // Of two with the same id the first is recorded.
             Err(CommitError::Exists { .. }) => self.skipped += 1,
             Err(error) => drop(self.failed.get_or_insert_with(|| error.to_string())),
         }
@@ -157,7 +151,7 @@ impl Committed {
 }
 
 impl<'a> Importer<'a> {
-    /// Locks the experiment and finishes what a killed import had recorded.
+    /// Locks the experiment and completes what a killed import had recorded.
     pub fn open(setup: ImportSetup<'a>) -> Result<Self, ImportError> {
         let directory = setup.ledger.experiment(&setup.experiment);
         fs_err::create_dir_all(directory.run())?;
@@ -170,7 +164,7 @@ impl<'a> Importer<'a> {
             return Err(ImportError::Refused(vec![problem]));
         }
         journal::recover(&setup.ledger, &setup.experiment, &setup.jobs)?;
-        // An import has no plan; where a record names one, it names the run that was imported.
+        // An import has no plan; where a record names one, it identifies the imported run.
         let plan = Digest::of(format!("import\n{}\n{}", setup.origin.adapter, setup.origin.id).as_bytes());
         let writer = Writer::open(
             WriterSetup {
@@ -199,17 +193,16 @@ impl<'a> Importer<'a> {
         })
     }
 
-    /// The run that trials come from.
+    /// The run that is imported.
     pub fn origin(&self) -> &Origin {
         &self.setup.origin
     }
 
-    /// The experiment that they go to.
     pub fn experiment(&self) -> &Name {
         &self.setup.experiment
     }
 
-    /// Brings some trials in. Those whose records are here already are passed over.
+    /// Imports some trials. Those that already have records are skipped.
     pub fn take<F: Foreign>(&mut self, foreign: &[F]) -> Result<(), ImportError> {
         let maker = self.maker();
         let identities = parallel::map(foreign, 16, |one| {
@@ -233,32 +226,32 @@ impl<'a> Importer<'a> {
             if let Some(problem) = verification.problem(record.trial_id.as_str()) {
                 tell(&mut self.problems, &mut self.untold, problem);
             }
-            // The writer puts records in their places while the next ones are made.
+            // The writer writes records while the next ones are made.
             let (committed, attempt) = (Arc::clone(&self.committed), record.attempt);
             self.writer.commit(record, Box::new(move |answer| lock(&committed).hear(attempt, answer)));
         }
         lock(&self.committed).failed.take().map_or(Ok(()), |reason| Err(io::Error::other(reason).into()))
     }
 
-    /// Counts something that cannot be read, and says why.
+    /// Counts an unreadable entry, and reports why.
     pub fn refuse(&mut self, problem: Problem) {
         self.imported.found += 1;
         self.imported.refused += 1;
         self.tell(problem);
     }
 
-    /// Counts a trial that did not come to its end.
+    /// Counts a trial that did not finish.
     pub fn unfinished(&mut self) {
         self.imported.found += 1;
         self.imported.unfinished += 1;
     }
 
-    /// Tells the user something that is wrong with the source.
+    /// Reports a problem of the source to the user.
     pub fn tell(&mut self, problem: Problem) {
         tell(&mut self.problems, &mut self.untold, problem);
     }
 
-    /// Waits until everything is on disk: what was brought in, and what is wrong with it.
+    /// Waits until everything is on disk; returns the counts and the problems.
     pub fn finish(mut self) -> Result<(Imported, Vec<Problem>), ImportError> {
         self.writer.close()?;
         let committed = std::mem::take(&mut *lock(&self.committed));
@@ -318,7 +311,7 @@ impl<'a> Importer<'a> {
                     self.imported.skipped += 1;
                     return Ok(None);
                 }
-                // Somebody gave it an id: it is another rollout, whatever its numbers say.
+                // It has its own id, so it is another rollout, whatever its numbers.
                 Some(_) if key.is_named => {}
                 Some(what) => {
                     self.imported.doubled += 1;
@@ -336,7 +329,7 @@ impl<'a> Importer<'a> {
         {
             self.rollouts.insert(key, Taken { row: key.row, trial: trial.clone(), repetition });
         }
-        // Earlier versions made a trial of its own of each attempt.
+        // Earlier versions made a separate trial of each attempt.
         let is_here = |trial, attempt| self.directory.record(trial, attempt).symlink_metadata().is_ok();
         let is_its_own = trial == own && attempt == 1;
         if is_here(&trial, attempt) || !is_its_own && is_here(&own, 1) {
@@ -347,10 +340,10 @@ impl<'a> Importer<'a> {
         Ok(Some(Case { foreign, agent, trial, attempt, repetition }))
     }
 
-    /// Two runs can have one name. What is here must be what was found, else the import would lose it silently.
+    /// Two runs can have the same name. A different record must not be skipped, else the import would silently lose it.
     fn check_same<F: Foreign>(&self, foreign: &F, trial: &Name, attempt: u32) -> Result<(), ImportError> {
         let Some((path, text)) = foreign.original() else { return Ok(()) };
-        // A record that cannot be read is the business of `ledger verify`.
+        // `ledger verify` deals with unreadable records.
         let read = fs_err::read(self.directory.record(trial, attempt)).ok();
         let record: Option<TrialRecord> = read.and_then(|bytes| serde_json::from_slice(&bytes).ok());
         let kept =
@@ -370,7 +363,7 @@ impl<'a> Importer<'a> {
         Err(ImportError::Refused(vec![problem]))
     }
 
-    /// Which repetition of its task and agent a trial is, as they come: the same order gives the same numbers.
+    /// The repetition of a trial for its task and agent, in order of arrival: the same order gives the same numbers.
     fn repetition(&mut self, task_id: &str, agent: &AgentFacts) -> u32 {
         let mut hasher = Hasher::default();
         hasher.part(task_id.as_bytes());

@@ -1,4 +1,4 @@
-//! The record of a trial that another program made.
+//! The record of a trial made by another program.
 
 use std::io;
 
@@ -25,7 +25,7 @@ use crate::recording::evaluation_of;
 /// The directory of a trial's files, as in records of runs.
 const WORKSPACE: &str = "workspace";
 
-/// A trial that gets a record, with its place among the others.
+/// A trial that gets a record, with its trial id, attempt and repetition.
 pub(super) struct Case<'a, F> {
     pub(super) foreign: &'a F,
     pub(super) agent: AgentFacts,
@@ -34,20 +34,18 @@ pub(super) struct Case<'a, F> {
     pub(super) repetition: u32,
 }
 
-/// A record that is ready to be committed.
 pub(super) struct Made {
     pub(super) record: TrialRecord,
     pub(super) verification: Verification,
 }
 
-/// Whether a fault is the agent's own doing: an agent whose model says nothing, refuses, or cannot take so long a
-/// conversation, has only itself to blame.
+/// Whether the agent caused a fault: an agent whose model says nothing, refuses, or cannot take such a long
+/// conversation has only itself to blame.
 pub fn is_agents_doing(fault: &Fault) -> bool {
     fault.boundary == Boundary::Harness
         || matches!(fault.kind.as_deref(), Some("empty" | "overlong" | "content_filter"))
 }
 
-/// Makes records.
 pub(super) struct Maker<'a, 'b> {
     pub(super) setup: &'a ImportSetup<'b>,
     pub(super) tasks: &'a KnownTasks<'b>,
@@ -56,7 +54,7 @@ pub(super) struct Maker<'a, 'b> {
 }
 
 impl Maker<'_, '_> {
-    /// The agent as records have it.
+    /// The agent in the form of records.
     pub(super) fn agent(&self, agent: &ForeignAgent) -> AgentFacts {
         let adapter = self.setup.origin.adapter;
         let mut configuration = agent.configuration.clone();
@@ -157,7 +155,7 @@ impl Maker<'_, '_> {
         Ok(Made { record, verification })
     }
 
-    /// What the agent left among the files of the trial, and where the answer lies.
+    /// The agent's results among the files of the trial, and the path of the answer.
     fn left(
         &self,
         told: &ForeignTrial,
@@ -198,7 +196,7 @@ impl Maker<'_, '_> {
     }
 }
 
-/// What became of it: the judge here has the last word, then the reward there, then whatever went wrong.
+/// The outcome: the judge here decides, then the reward there, then any fault.
 fn outcome(told: &ForeignTrial, judgement: Option<&Judgement>) -> (Outcome, Option<Fault>) {
     let own = match &told.ending {
         Ending::Lost(outcome, fault) => return (*outcome, Some(fault.clone())),
@@ -214,7 +212,7 @@ fn outcome(told: &ForeignTrial, judgement: Option<&Judgement>) -> (Outcome, Opti
     match (&told.told, judgement, own) {
         (Told::Reward(reward), _, own) if (0.0..=1.0).contains(reward) => (Outcome::Scored, own),
         (Told::Reward(reward), ..) => {
-            failed(format!("the reward told is {reward}, which is not from 0 to 1"), false)
+            failed(format!("the reported reward is {reward}, which is not from 0 to 1"), false)
         }
         (Told::Refused, ..) => {
             let message = "what the agent left was refused where it was made";
@@ -229,7 +227,7 @@ fn outcome(told: &ForeignTrial, judgement: Option<&Judgement>) -> (Outcome, Opti
     }
 }
 
-/// What was said there of the verdict.
+/// The verdict of the other program.
 fn elsewhere(told: &ForeignTrial, reward: f64) -> Evaluation {
     Evaluation {
         reward: Some(reward),
@@ -264,8 +262,8 @@ fn agent_output(told: &ForeignTrial, outcome: Outcome) -> AgentOutput {
     }
 }
 
-/// Where an answer lies among the files of the trial. The model chose its name: one of ours, or one that no file
-/// should have, goes beside.
+/// The path of an answer among the files of the trial. The model chose its name: if it is already taken or unsafe,
+/// another path is used.
 fn place(answer: &Answer, taken: &[Artefact]) -> String {
     let part = |part: &str| {
         let plain = |letter: char| letter.is_ascii_alphanumeric() || "._- ".contains(letter);

@@ -1,35 +1,35 @@
 //! Which rows of a results file belong to one rollout, and which of them counts.
 //!
 //! A rollout has one row, and another one for each time that it was run again after an error; the last of them counts.
-//! Whoever reads such files asks [`refusal`], so that an evaluation, its resume and its import agree.
+//! All readers of such files use [`refusal`], so that an evaluation, its resume and its import agree.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Display;
 
 use aec_base::name::Name;
 
-/// What decides whether a row counts.
+/// The part of a row that decides whether it counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// Which try at the rollout, from 1.
+    /// The attempt at the rollout, from 1.
     pub attempt: u32,
     /// Whether an error ended it.
     pub has_error: bool,
 }
 
-/// The rollout that a row belongs to.
+/// The rollout of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RolloutKey {
     /// The example of the dataset.
     pub example: String,
-    /// Which rollout of the example, from 0. Rows of verifiers do not say.
+    /// The number of the rollout within the example, from 0. Rows of verifiers do not have it.
     pub number: Option<u32>,
     pub row: Row,
-    /// Whether the row has an id of its own, which tells it from other rows.
+    /// Whether the row has its own id, which distinguishes it from other rows.
     pub is_named: bool,
 }
 
-/// Why a later row of a rollout may not take the place of an earlier one; `None` when it may.
+/// Why a later row of a rollout may not replace an earlier one; `None` when it may.
 pub fn refusal(example: impl Display, number: u32, earlier: Row, later: Row) -> Option<String> {
     let which = format!("rollout {number} of example {example}");
     if later.attempt <= earlier.attempt {
@@ -55,12 +55,12 @@ pub(super) struct Rollouts(HashMap<String, Example>);
 #[derive(Debug, Default)]
 struct Example {
     numbered: BTreeMap<u32, Taken>,
-    /// Rollouts whose rows do not say their numbers: they have the numbers that are free, in their order.
+    /// Rollouts whose rows have no numbers: they get the free numbers, in their order.
     unnumbered: Vec<Taken>,
 }
 
 impl Rollouts {
-    /// The rollout of a row, if an earlier row belongs to it.
+    /// The rollout of a row, if it had an earlier row.
     pub(super) fn find(&mut self, key: &RolloutKey) -> Option<&mut Taken> {
         let example = self.0.get_mut(&key.example)?;
         let number = key.number?;

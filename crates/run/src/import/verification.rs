@@ -1,4 +1,4 @@
-//! Judging again what was judged elsewhere, if everything that the verifier read there is here.
+//! Judges again what another program judged, if everything that the verifier read there is available.
 
 use aec_base::problem::Problem;
 use aec_judge::settle::freeze::{Frozen, Unfrozen};
@@ -13,18 +13,17 @@ use super::foreign::{Answer, ForeignTrial, Left, Told};
 use crate::elsewhere::{ForeignJudging, Judgement, Workspace, judge, judge_frozen};
 use crate::task::PreparedTask;
 
-/// How far two rewards may lie apart and be the same: one of them went through text.
+/// The largest difference between equal rewards: one of them was converted to text and back.
 const SAME: f64 = 1e-9;
 
-/// What became of judging a trial again.
+/// The result of judging a trial again.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verification {
-    /// Both rewards are the same.
     Agrees,
     Disagrees {
-        /// What this judge says.
+        /// The reward of this judge.
         local: f64,
-        /// What was said there.
+        /// The reward reported by the other program.
         told: Option<f64>,
     },
     /// It was not judged again, for this reason.
@@ -32,13 +31,13 @@ pub enum Verification {
 }
 
 impl Verification {
-    /// Compares the reward of this judge with the one that was told.
+    /// Compares the reward of this judge with the reported one.
     pub fn compare(local: f64, told: Option<f64>) -> Self {
         let is_same = told.is_some_and(|told| (told - local).abs() <= SAME);
         if is_same { Self::Agrees } else { Self::Disagrees { local, told } }
     }
 
-    /// Adds what records say of it to what they say of the agent's work.
+    /// Adds the result to the report on the agent's work in records.
     pub fn note(&self, agent_result: &mut IndexMap<String, Value>) {
         let word = match self {
             Self::Agrees => "agrees",
@@ -51,14 +50,14 @@ impl Verification {
         }
     }
 
-    /// What the user is told of a trial, when this judge disagrees.
+    /// A problem for the user, if this judge disagrees.
     pub fn problem(&self, trial: &str) -> Option<Problem> {
         let Self::Disagrees { local, told } = self else { return None };
         let told = told.map_or_else(
             || "no reward that is a number".to_owned(),
             |reward| format!("a reward of {reward}"),
         );
-        let what = format!("{trial}: {told} was told, the verifier here says {local}");
+        let what = format!("{trial}: the run reported {told}, but the verifier here says {local}");
         Some(
             Problem::warning(what)
                 .id(FAMILY.number(21))
@@ -68,7 +67,7 @@ impl Verification {
     }
 }
 
-/// Judges what an agent left elsewhere.
+/// Judges an agent's results again.
 pub(super) fn verify(bench: ForeignJudging<'_>, trial: &ForeignTrial) -> (Option<Judgement>, Verification) {
     let unverified = |reason: &str| (None, Verification::Unverified(reason.to_owned()));
     let task = match &trial.here {
@@ -87,7 +86,7 @@ pub(super) fn verify(bench: ForeignJudging<'_>, trial: &ForeignTrial) -> (Option
         Left::Workspace(path) => judge(bench, task, Workspace { path, ours: &[], published: None }, own),
         Left::Conversation { answer, is_touched, is_one_file } => {
             if bench.judge.is_none() {
-                return unverified("nobody asked for it");
+                return unverified("the user did not ask for it");
             }
             let is_standard = task.verifier.as_ref().is_some_and(VerifierFiles::is_standard);
             let answer = answer.as_ref();
@@ -96,7 +95,7 @@ pub(super) fn verify(bench: ForeignJudging<'_>, trial: &ForeignTrial) -> (Option
                     "the submitted answer is a file of the workspace or no text, and did not come along",
                 );
             }
-            // What an agent left in the workspace and did not hand in was judged where the workspace was.
+            // Files that the agent did not submit were judged in the original workspace, which is not available.
             let handed_in = answer.is_some_and(|answer| answer.source == Source::Submitted);
             if (*is_touched || trial.source == Some(Source::File)) && !handed_in {
                 return unverified("the answer may be a file of the workspace, which did not come along");
@@ -110,7 +109,7 @@ pub(super) fn verify(bench: ForeignJudging<'_>, trial: &ForeignTrial) -> (Option
     let local = judgement.verdict.as_ref().and_then(|verdict| verdict.reward);
     let verification = match local {
         Some(local) => Verification::compare(local, trial.told.reward()),
-        None if bench.judge.is_none() => Verification::Unverified("nobody asked for it".to_owned()),
+        None if bench.judge.is_none() => Verification::Unverified("the user did not ask for it".to_owned()),
         None => {
             let reason =
                 judgement.settled.fault.as_ref().map(|fault| fault.message.as_str()).unwrap_or_default();
@@ -120,8 +119,7 @@ pub(super) fn verify(bench: ForeignJudging<'_>, trial: &ForeignTrial) -> (Option
     (Some(judgement), verification)
 }
 
-/// The workspace as it was left by an agent that changed nothing in it but its answer. The standard verifier reads
-/// nothing else.
+/// The workspace of an agent that changed nothing but its answer. The standard verifier reads nothing else.
 fn frozen(
     bench: ForeignJudging<'_>,
     task: &PreparedTask,

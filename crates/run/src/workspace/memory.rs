@@ -1,4 +1,4 @@
-//! Files in memory that behave as those of a room do: the same refusals, a disk that gets full.
+//! Files in memory that behave like those in a sandbox: the same errors, a disk that gets full.
 
 use std::io;
 use std::sync::Arc;
@@ -9,23 +9,21 @@ use rustix::io::Errno;
 
 use super::{Entry, Opening};
 
-/// Bytes that are kept in memory; more of them go into a room.
+/// Most bytes in memory; larger workspaces go into a sandbox.
 const MOST: usize = 4 * 1024 * 1024;
-/// What a file takes of a disk is a multiple of this.
+/// Disk usage of a file is a multiple of this.
 const BLOCK: u64 = 4096;
 
-/// The files of a workspace in which nothing has been run yet.
+/// The files of a workspace in which no command has run yet.
 pub(super) struct Memory {
     pub(super) files: Files,
     disk_bytes: u64,
     open: Opening,
 }
 
-/// What became of a file that was to be written.
 pub(super) enum Write {
-    /// It is written.
     Done,
-    /// It is more than what is kept in memory.
+    /// The file exceeds what is kept in memory.
     TooMuch,
 }
 
@@ -34,7 +32,7 @@ impl Memory {
         Self { files, disk_bytes, open }
     }
 
-    /// The room that these files go into.
+    /// Opens the sandbox with these files.
     pub(super) fn open(&self) -> Result<Box<dyn Sandbox>, SandboxError> {
         (self.open)(&self.files)
     }
@@ -85,7 +83,7 @@ impl Memory {
         Ok(entries)
     }
 
-    /// Whether a file can lie at a path, as a file system has it.
+    /// Whether a file system would allow a file at this path.
     fn fits(&self, place: &str) -> io::Result<()> {
         if is_directory(&self.files, place) {
             return Err(Errno::ISDIR.into());

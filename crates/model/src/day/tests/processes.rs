@@ -1,4 +1,4 @@
-//! Real processes that share a day, some of which are killed while they spend.
+//! Real processes that share a day; some are killed while they spend.
 
 use std::io::Write as _;
 use std::process::{Child, Command, Stdio};
@@ -21,7 +21,7 @@ fn start(directory: &Path, role: &str, name: &str) -> Child {
         .unwrap()
 }
 
-/// The provider's side of a process: the bound of each call when it is sent, what it took when it is answered.
+/// A process's log of the provider: the bound of each call when it is sent, its cost when it is answered.
 #[derive(Clone)]
 struct Provider(Arc<fs_err::File>);
 
@@ -30,7 +30,7 @@ impl Provider {
         (&*self.0).write_all(format!("{line}\n").as_bytes()).unwrap();
     }
 
-    /// What a provider may bill for: the answer if there was one, else the bound.
+    /// What a provider may bill: the cost of an answered call, else its bound.
     fn billed(log: &Path) -> u64 {
         let mut calls = BTreeMap::new();
         for line in fs_err::read_to_string(log).unwrap().lines() {
@@ -68,7 +68,7 @@ async fn spend(account: Account, provider: Provider, task: u64) {
     }
 }
 
-/// Asks again and again for more than half of the budget, so that never two can have it.
+/// Repeatedly reserves more than half of the budget, so that two processes can never hold it at once.
 fn contend(book: &DayBook) {
     for _ in 0..200 {
         loop {
@@ -81,7 +81,7 @@ fn contend(book: &DayBook) {
     }
 }
 
-/// Adds the lines up one by one: at no time may more be spent and set aside than the cap.
+/// Adds the lines up one by one: spending and reservations may never exceed the cap.
 fn replay(directory: &Path, cap: u64) -> usize {
     let mut open = BTreeMap::new();
     let mut settled = 0;
@@ -114,7 +114,7 @@ fn processes_that_contend_never_hold_more_than_there_is() {
     assert_eq!(replay(dir.path(), 100), 800);
 }
 
-/// The inner half of the tests here; alone it has nothing to do.
+/// The child process of these tests; run directly, it does nothing.
 #[test]
 fn spender() {
     let Ok(role) = std::env::var("AEC_SPENDER") else { return };
@@ -139,7 +139,7 @@ fn spender() {
                     task.await.unwrap();
                 }
             }
-            // Has calls under way when it is killed.
+            // Has calls in flight when it is killed.
             "hold" => {
                 let mut calls = Vec::new();
                 for number in 0..3 {
@@ -152,7 +152,7 @@ fn spender() {
                 provider.note("ready");
                 std::future::pending::<()>().await;
             }
-            // Is killed anywhere: in the middle of reserving, settling, or writing.
+            // Is killed at any point: while reserving, settling, or writing.
             _ => loop {
                 let call = trial.reserve(quote(90)).await.unwrap();
                 provider.note("go");
@@ -162,7 +162,7 @@ fn spender() {
     });
 }
 
-/// Looks until something is so, and at the day in the meantime.
+/// Waits until a condition holds, and reads the day meanwhile.
 fn await_that(book: &DayBook, what: &str, mut is_so: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !is_so() {
@@ -188,7 +188,7 @@ fn processes_stay_within_the_day_together_though_some_are_killed() {
     });
     let mut spenders: Vec<Child> =
         (0..3).map(|number| start(dir.path(), "spend", &format!("spend-{number}"))).collect();
-    // One that begins late may find that the others have spent everything.
+    // A late process may find everything already spent.
     let spending = || (0..3).map(|number| lines(&format!("spend-{number}"))).sum::<usize>();
     await_that(&book, "spenders begin", || spending() > 60);
     for victim in &mut victims {
@@ -214,7 +214,7 @@ fn processes_stay_within_the_day_together_though_some_are_killed() {
     let spent = standing.spent.money.0;
     assert_eq!(standing.reserved, Amount::default());
     assert!(billed <= spent && spent <= CAP, "{billed} {standing:?}");
-    // A spinning process has at most one call under way, and nobody stops while the least call would fit.
+    // A spinning process has at most one call in flight, and no process stops while the cheapest call would fit.
     assert!(spent - billed <= 2 * 90 && CAP - spent < 1500, "{billed} {standing:?}");
     assert!(standing.damaged_lines <= 2);
     assert!(replay(dir.path(), CAP) > 500);
@@ -237,10 +237,10 @@ fn a_call_waits_for_another_process_and_gives_up_without_a_trace() {
             })
             .collect();
         tokio::task::yield_now().await;
-        // Who would wait in vain is told at once, also behind others.
+        // A reservation that can never fit is refused at once, even with others waiting.
         assert!(day.reserve(quote(101)).await.is_err());
         let last = waiting.split_off(1);
-        // Whoever looks after the others may give up at any time.
+        // The task that wakes the others may be dropped at any time.
         for task in &last[..49] {
             task.abort();
         }

@@ -1,5 +1,5 @@
-//! Puts a message together from the events of a stream. It knows nothing of how events are framed, so both
-//! server-sent events and AWS event streams use it.
+//! Assembles a message from the events of a stream. It does not depend on how events are framed, so both server-sent
+//! events and AWS event streams use it.
 
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
@@ -9,8 +9,7 @@ use crate::dialect::fields::{Fields, append, arguments, malformed, merge, push};
 use crate::failure::{Failure, FailureKind};
 use crate::message::Reply;
 
-/// A message under way. What it ends up with is the same JSON that the service sends when nobody asks for a
-/// stream, so there is one decoder for both.
+/// A message in progress. It results in the JSON that the service sends without streaming, so one decoder serves both.
 #[derive(Default)]
 pub(crate) struct Assembly {
     message: Map<String, Value>,
@@ -24,7 +23,6 @@ pub(crate) struct Assembly {
 #[derive(Default)]
 struct Block {
     content: Map<String, Value>,
-    /// Arguments so far.
     json: String,
     closed: bool,
 }
@@ -60,7 +58,7 @@ impl Assembly {
             }
             "message_delta" => self.change(event),
             "message_stop" => self.stop(event),
-            // `ping`, and what is not known yet.
+            // `ping` and unknown events.
             _ => Ok(()),
         }
     }
@@ -75,7 +73,7 @@ impl Assembly {
         self.received
     }
 
-    /// The reply, if the stream came to its end.
+    /// The reply, if the stream is complete.
     pub(crate) fn finish(self) -> Result<Reply, Failure> {
         if !self.done {
             return Err(Failure::passing(
@@ -99,7 +97,7 @@ impl Assembly {
         let mut message = event.need_object("message")?;
         if let Some(usage) = message.object("usage")? {
             self.usage = usage.rest();
-            // So far this is a placeholder; the count comes with `message_delta`.
+            // This is a placeholder; the count comes with `message_delta`.
             self.usage.shift_remove("output_tokens");
         }
         message.take("content");
@@ -159,12 +157,12 @@ impl Assembly {
         Ok(())
     }
 
-    /// The end of the message comes in sight: why it stops, and what it took.
+    /// Takes the stop reason and the usage near the end of the message.
     fn change(&mut self, mut event: Fields) -> Result<(), Failure> {
         merge(&mut self.message, event.need_object("delta")?.rest());
         if let Some(usage) = event.object("usage")? {
             let mut usage = usage.rest();
-            // Counters are cumulative; some servers send a zero for what they counted at the start.
+            // Counters are cumulative; some servers send zero for what they counted at the start.
             usage.retain(|key, value| {
                 value.as_u64() != Some(0) || self.usage.get(key).and_then(Value::as_u64).is_none()
             });

@@ -1,4 +1,4 @@
-//! Answers and errors in Anthropic's format.
+//! Decodes answers and errors in Anthropic's format.
 
 use serde_json::{Map, Value, json};
 
@@ -48,7 +48,7 @@ fn stop(reason: String) -> Stop {
     }
 }
 
-/// The part that a block stands for, and what of the block has no place in it: all of it if its type is unknown.
+/// The part for a block, and what the part cannot hold: the whole block if its type is unknown.
 fn content_part(block: Value, index: usize) -> Result<(Option<Part>, Option<Value>), Failure> {
     let mut fields = Fields::of(block, format!("content[{index}]"))?;
     let kind = fields.need_text("type")?;
@@ -73,7 +73,7 @@ fn with_type(kind: &str, rest: Map<String, Value>) -> Value {
     block.into()
 }
 
-/// A thought. Everything but its text is opaque and goes back as it came. Without a signature it cannot go back.
+/// A thought. Everything but its text is opaque and sent back unchanged. Without a signature it cannot be sent back.
 fn thought_part(mut fields: Fields, kind: &str) -> Result<Part, Failure> {
     let (text, seal) = if kind == "thinking" {
         (fields.need_text("thinking")?, "signature")
@@ -91,7 +91,7 @@ fn thought_part(mut fields: Fields, kind: &str) -> Result<Part, Failure> {
     Ok(Part::Reasoning { text, opaque })
 }
 
-/// The counters, and what was said beside them. Both totals must be there for the counters to mean anything.
+/// The counters and further fields. The counters need both totals to be meaningful.
 fn decode_usage(mut fields: Fields) -> Result<(Option<Usage>, Map<String, Value>), Failure> {
     let input = fields.count("input_tokens")?;
     let output = fields.count("output_tokens")?;

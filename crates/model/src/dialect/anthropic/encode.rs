@@ -1,4 +1,4 @@
-//! Requests in Anthropic's format.
+//! Encodes requests in Anthropic's format.
 
 use serde_json::{Map, Value, json};
 
@@ -6,11 +6,11 @@ use crate::dialect::Wire;
 use crate::dialect::turns::{Turn, system_texts, turns};
 use crate::message::{Part, Request, Tool, ToolCall, ToolChoice};
 
-/// Keys that [`crate::message::Sampling::extra`] cannot replace: what is asked, of whom, and the bound of its cost.
+/// Keys that [`crate::message::Sampling::extra`] cannot replace: conversation, model, and bound of the cost.
 const OWN_KEYS: [&str; 8] =
     ["messages", "model", "stream", "max_tokens", "tools", "tool_choice", "system", "anthropic_version"];
 
-/// The body without what depends on the endpoint: `model`, `stream`, `anthropic_version`.
+/// The body except for keys that depend on the endpoint: `model`, `stream`, `anthropic_version`.
 pub(crate) fn encode_body(request: &Request, wire: &Wire) -> Map<String, Value> {
     let sampling = &request.sampling;
     let mut body = Map::new();
@@ -21,7 +21,7 @@ pub(crate) fn encode_body(request: &Request, wire: &Wire) -> Map<String, Value> 
         system_texts(&request.messages).map(|text| json!({"type": "text", "text": text})).collect();
     let mut tools: Vec<Value> = request.tools.iter().map(tool).collect();
     if wire.cache_prompt {
-        // Each marker caches everything up to it; three of the four that the service allows.
+        // Each marker caches everything before it; this uses three of the four that the service allows.
         mark(&mut system);
         mark(&mut tools);
     }
@@ -54,7 +54,7 @@ pub(crate) fn encode_body(request: &Request, wire: &Wire) -> Map<String, Value> 
     body
 }
 
-/// Adds further keys. Objects are joined, so that `output_config` can hold more than the effort.
+/// Adds further keys. Objects are merged, so that `output_config` can hold more than the effort.
 fn add_extra(body: &mut Map<String, Value>, extra: &Map<String, Value>) {
     for (key, value) in extra.iter().filter(|(key, _)| !OWN_KEYS.contains(&key.as_str())) {
         match (body.get_mut(key), value) {
@@ -82,14 +82,14 @@ fn messages(request: &Request, cache_prompt: bool) -> Vec<Value> {
     turns.into_iter().enumerate().map(encode).collect()
 }
 
-/// Asks the service to cache everything up to the last of these.
+/// Asks the service to cache everything up to the last of these blocks.
 fn mark(blocks: &mut [Value]) {
     if let Some(Value::Object(block)) = blocks.last_mut() {
         block.insert("cache_control".to_owned(), json!({"type": "ephemeral"}));
     }
 }
 
-/// The wire form of a part, unless the service would reject it.
+/// The wire form of a part; `None` if the service would reject it.
 fn content_block(part: &Part) -> Option<Value> {
     match part {
         Part::Text { text } => (!text.trim().is_empty()).then(|| json!({"type": "text", "text": text})),
@@ -105,7 +105,7 @@ fn content_block(part: &Part) -> Option<Value> {
     }
 }
 
-/// A thought as it came; see `thought_part` in `decode`.
+/// A thought as received; see `thought_part` in `decode`.
 fn thought(text: &str, opaque: &Map<String, Value>) -> Option<Value> {
     let kind = opaque.get("type")?.as_str()?;
     let mut block = Map::new();
@@ -121,7 +121,7 @@ fn thought(text: &str, opaque: &Map<String, Value>) -> Option<Value> {
     Some(block.into())
 }
 
-/// Arguments of a call. Formats that take nothing but an object get other text inside one.
+/// Arguments of a call. For formats that accept only an object, other text is wrapped in one.
 pub(crate) fn input(call: &ToolCall) -> Value {
     match call.object() {
         Some(object) => object.into(),
@@ -136,7 +136,7 @@ fn tool_result(call_id: &str, parts: &[Part], is_error: bool) -> Value {
         .filter_map(content_block)
         .collect();
     if content.is_empty() && is_error {
-        // The service rejects a failure without a word.
+        // The service rejects an error result without text.
         content.push(json!({"type": "text", "text": "(no output)"}));
     }
     let mut block = json!({"type": "tool_result", "tool_use_id": call_id});
@@ -159,7 +159,7 @@ fn tool(tool: &Tool) -> Value {
     object.into()
 }
 
-/// A schema of arguments, which must say that it describes an object.
+/// A schema of arguments, which must declare an object.
 pub(crate) fn object_schema(parameters: &Value) -> Value {
     let mut schema = match parameters {
         Value::Object(schema) => schema.clone(),

@@ -1,12 +1,12 @@
 //! Anthropic's messages format.
 //!
-//! - `max_tokens` is always sent: it bounds all output, thoughts included, and money is reserved for it. A
-//!   thinking budget is sent as it is, so the service refuses one that does not fit below the limit rather than
-//!   somebody changing either number in silence.
+//! - `max_tokens` is always sent: it bounds all output including thoughts, and money is reserved for it. A
+//!   thinking budget is sent unchanged: the service refuses one that exceeds the limit, and this program changes
+//!   neither number silently.
 //! - The format has no seed; [`crate::message::Sampling::seed`] is not sent.
-//! - Signed and redacted thoughts are sent back unchanged. A thought without a signature, or one that another
-//!   dialect produced, is left out, because the service rejects it.
-//! - Blank text blocks are left out, also because the service rejects them.
+//! - Signed and redacted thoughts are sent back unchanged. Thoughts without a signature or from another dialect
+//!   are left out, because the service rejects them.
+//! - Blank text blocks are left out for the same reason.
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
@@ -24,7 +24,7 @@ pub(crate) use assembly::Assembly;
 pub(crate) use decode::decode_message;
 pub(crate) use encode::{encode_body, input, object_schema};
 
-/// The format that `api.anthropic.com` and compatible servers speak.
+/// The format of `api.anthropic.com` and compatible servers.
 #[derive(Clone, Copy, Debug)]
 pub struct AnthropicMessages;
 

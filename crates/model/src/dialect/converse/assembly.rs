@@ -1,4 +1,4 @@
-//! Puts a Converse answer together from the events of a stream.
+//! Assembles a Converse answer from the events of a stream.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,22 +10,22 @@ use crate::dialect::fields::{Fields, append, arguments, malformed, merge, push};
 use crate::failure::{Failure, FailureKind};
 use crate::message::Reply;
 
-/// An answer under way; it ends up as the JSON of an answer without a stream.
+/// An answer in progress; it results in the JSON of an answer without streaming.
 #[derive(Default)]
 pub(super) struct Assembly {
     answer: Map<String, Value>,
     blocks: IndexMap<u64, Block>,
     started: bool,
-    /// `messageStop` came. `metadata` follows it as a rule.
+    /// `messageStop` was received. `metadata` usually follows it.
     stopped: bool,
     done: bool,
     received: usize,
 }
 
-/// What a block has gathered. Only calls announce themselves; the others begin with their first piece.
+/// The content of a block so far. Only tool calls have a start event; others begin with their first piece.
 #[derive(Default)]
 struct Block {
-    /// Start of the block as it was announced, or pieces of an unknown kind.
+    /// The block's start event, or pieces of an unknown kind.
     content: Map<String, Value>,
     text: Option<String>,
     thought: Map<String, Value>,
@@ -34,7 +34,7 @@ struct Block {
     closed: bool,
 }
 
-/// Whether an event of this kind means anything here.
+/// Whether events of this kind are handled here.
 pub(super) fn is_known(kind: &str) -> bool {
     matches!(
         kind,
@@ -51,7 +51,7 @@ impl Assembly {
     /// Takes one event of a known kind.
     pub(super) fn take(&mut self, kind: &str, event: Value) -> Result<(), Failure> {
         let mut event = Fields::of(event, kind)?;
-        // Filler that hides the length of the text from listeners.
+        // Padding that hides the length of the text from eavesdroppers.
         event.take("p");
         if (kind == "messageStart") == self.started || self.stopped && kind != "metadata" {
             return Err(Failure::passing(
@@ -79,7 +79,6 @@ impl Assembly {
         Ok(())
     }
 
-    /// Whether all events came.
     pub(super) fn is_done(&self) -> bool {
         self.done
     }
@@ -89,7 +88,7 @@ impl Assembly {
         self.received
     }
 
-    /// The reply. Without `metadata` it lacks the usage, but it is complete.
+    /// The reply. Without `metadata` it lacks the usage, but is complete.
     pub(super) fn finish(self) -> Result<Reply, Failure> {
         if !self.stopped {
             return Err(Failure::passing(
@@ -137,7 +136,7 @@ impl Assembly {
 }
 
 impl Block {
-    /// Adds a piece and says how long it is.
+    /// Adds a piece and returns its length.
     fn grow(&mut self, mut delta: Fields) -> Result<usize, Failure> {
         if let Some(piece) = delta.text("text")? {
             self.text.get_or_insert_default().push_str(&piece);
@@ -171,7 +170,7 @@ impl Block {
         Ok(0)
     }
 
-    /// The block as an answer without a stream would hold it.
+    /// The block in the form of an answer without streaming.
     fn into_content(self) -> Value {
         let mut content = self.content;
         if let Some(Value::Object(call)) = content.get_mut("toolUse") {
@@ -186,7 +185,7 @@ impl Block {
         } else if let Some(text) = self.text {
             content.insert("text".to_owned(), text.into());
         } else if content.is_empty() {
-            // A block that only ended: an empty text.
+            // A block with only an end: an empty text.
             content.insert("text".to_owned(), "".into());
         }
         content.into()

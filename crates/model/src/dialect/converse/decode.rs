@@ -1,4 +1,4 @@
-//! Answers in the Converse format.
+//! Decodes answers in the Converse format.
 
 use serde_json::{Map, Value, json};
 
@@ -39,8 +39,7 @@ fn stop(reason: String) -> Stop {
     }
 }
 
-/// The part that a block stands for, and what of the block has no place in it. A block is an object whose one key
-/// says what it is.
+/// The part for a block, and what the part cannot hold. A block is an object whose single key is its type.
 fn content_part(block: Value, index: usize) -> Result<(Option<Part>, Map<String, Value>), Failure> {
     let mut fields = Fields::of(block, format!("output.message.content[{index}]"))?;
     if let Some(text) = fields.text("text")? {
@@ -64,7 +63,7 @@ fn content_part(block: Value, index: usize) -> Result<(Option<Part>, Map<String,
     Ok((None, fields.rest()))
 }
 
-/// A thought. Without a signature there is nothing to send back.
+/// A thought. Without a signature nothing is sent back.
 fn thought_part(mut content: Fields) -> Result<Part, Failure> {
     if let Some(data) = content.text("redactedContent")? {
         let opaque = Some(json!({"type": "redactedContent", "data": data}));
@@ -80,7 +79,7 @@ fn thought_part(mut content: Fields) -> Result<Part, Failure> {
     Ok(Part::Reasoning { text, opaque })
 }
 
-/// The counters, which are disjoint already, and what was said beside them.
+/// The counters, which are already disjoint, and further fields.
 fn decode_usage(mut fields: Fields) -> Result<(Option<Usage>, Map<String, Value>), Failure> {
     let input = fields.count("inputTokens")?;
     let output = fields.count("outputTokens")?;

@@ -1,4 +1,4 @@
-//! Requests in the Converse format.
+//! Encodes requests in the Converse format.
 
 use serde_json::{Map, Value, json};
 
@@ -7,8 +7,8 @@ use crate::dialect::anthropic::{input, object_schema};
 use crate::dialect::turns::{Turn, system_texts, turns};
 use crate::message::{Part, Request, Tool, ToolChoice};
 
-/// Spellings of the output limit in the families' own formats. Were one of them sent beside `maxTokens`, the limit
-/// that money was reserved for would not hold.
+/// Names of the output limit in the formats of model families. If one were sent beside `maxTokens`, the limit for which
+/// money is reserved would not hold.
 const LIMIT_KEYS: [&str; 8] = [
     "max_tokens",
     "maxTokens",
@@ -63,7 +63,7 @@ pub(super) fn encode_body(request: &Request, wire: &Wire) -> Map<String, Value> 
     body
 }
 
-/// Where cache points may stand.
+/// Where cache points are allowed.
 struct Caching {
     prompt: bool,
     tools: bool,
@@ -76,7 +76,7 @@ impl Caching {
     }
 }
 
-/// Asks the service to cache everything up to here.
+/// Asks the service to cache everything up to this point.
 fn mark(blocks: &mut Vec<Value>, wanted: bool) {
     if wanted {
         blocks.push(json!({"cachePoint": {"type": "default"}}));
@@ -96,7 +96,7 @@ fn messages(request: &Request, caching: &Caching) -> Vec<Value> {
     messages
 }
 
-/// The wire form of a part, unless the service would reject it.
+/// The wire form of a part; `None` if the service would reject it.
 fn content_block(part: &Part) -> Option<Value> {
     match part {
         Part::Text { text } => (!text.trim().is_empty()).then(|| json!({"text": text})),
@@ -118,7 +118,7 @@ fn image_format(media_type: &str) -> &str {
     }
 }
 
-/// A thought as it came; see `thought_part` in `decode`.
+/// A thought as received; see `thought_part` in `decode`.
 fn thought(text: &str, opaque: &Value) -> Option<Value> {
     let sealed = |key: &str| opaque.get(key).and_then(Value::as_str);
     let content = match sealed("type")? {
@@ -136,12 +136,12 @@ fn tool_result(call_id: &str, parts: &[Part], is_error: bool) -> Value {
         .filter_map(content_block)
         .collect();
     if content.is_empty() {
-        // The format needs some content, and families reject blank text.
+        // The format requires some content, and model families reject blank text.
         content.push(json!({"text": "(no output)"}));
     }
     let mut result = json!({"toolUseId": call_id, "content": content});
     if is_error {
-        // Success is what the service assumes, and not every family takes the field.
+        // Success is the default, and not every model family accepts the field.
         result["status"] = "error".into();
     }
     json!({"toolResult": result})
@@ -158,7 +158,7 @@ fn tool_config(request: &Request, caching: &Caching) -> Option<Value> {
     mark(&mut tools, caching.tools);
     let mut config = json!({"tools": tools});
     match &request.tool_choice {
-        // "auto" is what the service assumes, and not every family takes the field.
+        // "auto" is the default, and not every model family accepts the field.
         ToolChoice::Auto | ToolChoice::None => {}
         ToolChoice::Required => config["toolChoice"] = json!({"any": {}}),
         ToolChoice::Tool(name) => config["toolChoice"] = json!({"tool": {"name": name}}),

@@ -1,14 +1,14 @@
-//! Amazon Bedrock's Converse format, which all model families there share except Anthropic's
-//! (see [`crate::dialect::bedrock`]).
+//! Amazon Bedrock's Converse format, which all model families there share except Anthropic's (see
+//! [`crate::dialect::bedrock`]).
 //!
 //! - `inferenceConfig.maxTokens` is always sent; it bounds all output.
 //! - The format has no seed; [`crate::message::Sampling::seed`] is not sent.
-//! - [`crate::message::Sampling::extra`] becomes `additionalModelRequestFields`, without keys by which families
-//!   spell the output limit.
+//! - [`crate::message::Sampling::extra`] becomes `additionalModelRequestFields`, without the keys that model
+//!   families use for the output limit.
 //! - A thinking budget is sent in the spelling of the only family that has one; others refuse it.
-//! - There is no choice "none". The tools are left out then, unless the conversation already holds calls, which the
-//!   service only accepts together with tools; the model is free to call one in that case.
-//! - Cache points are only sent to families that take them.
+//! - There is no choice "none". Instead the tools are left out, unless the conversation already contains calls, which
+//!   the service only accepts together with tools; then the model is free to call one.
+//! - Cache points are only sent to families that accept them.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! A chat-completions body as a reply. Streams are put together to such a body first, so both are read here.
+//! Decodes a chat-completions body. Streams are first assembled into such a body, so this serves both.
 
 use serde_json::{Map, Value};
 
@@ -9,8 +9,8 @@ use crate::dialect::refusal::refused_within;
 use crate::failure::{Failure, FailureKind};
 use crate::message::{Part, Reply, Stop, ToolCall};
 
-/// The reply in a complete body. What has no place in a [`Reply`] goes to its `extra`: keys of the body as they are,
-/// those of the choice, the message and the counts under `choice`, `message` and `usage`.
+/// Decodes a complete body. What a [`Reply`] cannot hold goes to its `extra`: keys of the body unchanged, those of the
+/// choice, the message and the counts under `choice`, `message` and `usage`.
 pub(super) fn reply(mut body: Object<'_>) -> Result<Reply, Failure> {
     check_error(&body)?;
     // vLLM's older form.
@@ -48,12 +48,12 @@ pub(super) fn reply(mut body: Object<'_>) -> Result<Reply, Failure> {
     Ok(Reply { parts, stop, usage, model, id, extra })
 }
 
-/// A body or a choice may carry an error in place of an answer.
+/// A body or a choice may contain an error instead of an answer.
 pub(super) fn check_error(object: &Object<'_>) -> Result<(), Failure> {
     object.get("error").map_or(Ok(()), |error| Err(refused_within(&Value::from(error.clone()))))
 }
 
-/// A text; an empty one is none.
+/// A text; an empty one counts as absent.
 pub(super) fn text(value: Node<'_>, field: impl FnOnce() -> String) -> Result<Option<String>, Failure> {
     match value {
         Node::Null => Ok(None),
@@ -71,8 +71,8 @@ fn only_choice(choices: Node<'_>) -> Result<Object<'_>, Failure> {
     }
 }
 
-/// Thoughts, text and calls of a message, and whether the model refused in the form that the format has for it. What a
-/// thought has beside itself is left over.
+/// Thoughts, text and calls of a message, and whether it has the format's own refusal field. Further data of a thought
+/// goes to `rest`.
 fn parts(message: &mut Object<'_>, rest: &mut Map<String, Value>) -> Result<(Vec<Part>, bool), Failure> {
     let mut parts = Vec::new();
     for key in TEXT_KEYS.into_iter().chain([DETAILS_KEY]) {
@@ -97,7 +97,7 @@ fn parts(message: &mut Object<'_>, rest: &mut Map<String, Value>) -> Result<(Vec
     Ok((parts, refused))
 }
 
-/// The text of a content: a string, a list of texts that follow each other, or nothing.
+/// The text of a content: a string, a list of consecutive texts, or nothing.
 pub(super) fn content_text(content: Node<'_>, field: &str) -> Result<String, Failure> {
     match content {
         Node::Null => Ok(String::new()),
@@ -121,7 +121,7 @@ pub(super) fn content_text(content: Node<'_>, field: &str) -> Result<String, Fai
 }
 
 fn tool_calls(message: &mut Object<'_>) -> Result<Vec<ToolCall>, Failure> {
-    // The older form has no ids and is only used by those who are asked in it, which nobody is.
+    // The older form has no ids; servers use it only for requests in that form, which this program never sends.
     if !message.take("function_call").is_null() {
         return Err(malformed("choices[0].message.function_call", "absent"));
     }
@@ -168,7 +168,7 @@ fn stop(finish: String, parts: &[Part], refused: bool, choice: &Object<'_>) -> R
     let calls = parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
     Ok(match finish.as_str() {
         "stop" | "eos" | "tool_calls" | "function_call" if calls => Stop::ToolCalls,
-        // vLLM names the text that ended the answer.
+        // vLLM names the stop text.
         "stop" if choice.get("stop_reason").and_then(Node::as_text).is_some() => Stop::StopText,
         "stop" | "eos" => Stop::End,
         "length" => Stop::Length,

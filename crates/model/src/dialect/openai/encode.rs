@@ -1,5 +1,5 @@
-//! A request as a chat-completions body. It is written from the request itself: with a conversation of many turns the
-//! body is long, and building it as a tree of values first takes several times as long as sending it.
+//! Encodes a request as a chat-completions body, directly: with many turns the body is long, and building a tree of
+//! values first takes several times as long as sending it.
 
 use std::borrow::Cow;
 
@@ -10,8 +10,8 @@ use super::reasoning;
 use crate::dialect::{LimitKey, Wire};
 use crate::message::{Message, Part, Request, Role, Tool, ToolCall, ToolChoice, join_text};
 
-/// Keys that further keys of a request never set. The meter counts on one answer of bounded length, and the rest of
-/// the program on what it said itself.
+/// Keys that a request's further keys cannot set. The meter relies on a single answer of bounded length, and the rest
+/// of the program on the values that it set itself.
 const OURS: [&str; 12] = [
     "messages",
     "model",
@@ -50,7 +50,7 @@ impl Serialize for Body<'_> {
             body.put("model", &wire.model)?;
         }
         body.put("messages", &messages(&request.messages))?;
-        // A choice among no tools is refused by some.
+        // Some servers refuse a tool choice without tools.
         if !request.tools.is_empty() {
             body.put("tools", &Offers(&request.tools))?;
             if let Some(choice) = tool_choice(&request.tool_choice) {
@@ -84,7 +84,7 @@ impl Serialize for Body<'_> {
     }
 }
 
-/// The keys of a body, with the further keys of the request in place of those that they replace, else at the end.
+/// The keys of a body. Further keys of the request replace existing ones or are appended.
 struct Keys<'a, M> {
     map: M,
     extra: &'a Map<String, Value>,
@@ -104,7 +104,7 @@ impl<M: SerializeMap> Keys<'_, M> {
 
     fn end(mut self) -> Result<M::Ok, M::Error> {
         let is_new = |key: &str| !OURS.contains(&key) && !self.replaced.contains(&key);
-        // Maps are equal in any order, so the order in which the keys were given must not show.
+        // Maps are equal in any order, so the order of the given keys must not matter.
         let mut extra: Vec<(&String, &Value)> = self.extra.iter().filter(|(key, _)| is_new(key)).collect();
         extra.sort_unstable_by_key(|(key, _)| *key);
         for (key, value) in extra {
@@ -153,7 +153,6 @@ fn tool_choice(choice: &ToolChoice) -> Option<Value> {
     }
 }
 
-/// A message of a body.
 #[derive(serde::Serialize)]
 #[serde(untagged)]
 enum Sent<'a> {
@@ -162,7 +161,7 @@ enum Sent<'a> {
     Assistant(Assistant<'a>),
 }
 
-/// The model's own turn: text, calls, and thoughts that this format can carry.
+/// The model's turn: text, calls, and the thoughts that this format supports.
 #[derive(serde::Serialize)]
 struct Assistant<'a> {
     role: &'static str,
@@ -204,8 +203,8 @@ fn messages(messages: &[Message]) -> Vec<Sent<'_>> {
     list
 }
 
-/// User messages in a row. Tool messages must follow the calls that they answer at once, so all results of the run
-/// come first; their images come with what the user says next.
+/// Consecutive user messages. Tool messages must directly follow the calls they answer, so all results come first;
+/// their images come with the next user text.
 fn push_user_run<'a>(run: &'a [Message], list: &mut Vec<Sent<'a>>) {
     let mut images: Vec<&Part> = Vec::new();
     for part in run.iter().flat_map(|message| &message.parts) {
@@ -230,7 +229,7 @@ fn is_spoken(part: &Part) -> bool {
     matches!(part, Part::Text { .. } | Part::Image { .. })
 }
 
-/// A message of text and images, unless there is none of either. Other parts cannot stand here.
+/// A message of text and images, unless it would be empty. Other parts are not allowed here.
 fn push_spoken<'a>(role: &'static str, images: &[&'a Part], parts: &'a [Part], list: &mut Vec<Sent<'a>>) {
     let is_image = |part: &&Part| matches!(part, Part::Image { .. });
     let content = if images.is_empty() && !parts.iter().any(|part| is_image(&part)) {

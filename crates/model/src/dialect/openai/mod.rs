@@ -1,5 +1,5 @@
-//! The chat-completions format, which is `OpenAI`'s and which most other vendors and servers speak as well, each
-//! a little differently. What is sent is plain; what is accepted is everything that has one sensible meaning.
+//! The chat-completions format, which is `OpenAI`'s and which most other vendors and servers use as well, each a little
+//! differently. Requests are plain; answers are accepted in every form that has one sensible meaning.
 
 mod decode;
 mod encode;
@@ -14,7 +14,6 @@ use super::{Dialect, StreamReader, Wire};
 use crate::failure::{Failure, FailureKind};
 use crate::message::{Reply, Request};
 
-/// The chat-completions format.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OpenAiChat;
 
@@ -46,7 +45,7 @@ impl Dialect for OpenAiChat {
     }
 }
 
-/// An answer whose field is not what the format says. A second answer may be better.
+/// The failure of an answer whose field violates the format. A second answer may be valid.
 fn malformed(field: &str, expected: &str) -> Failure {
     Failure::passing(FailureKind::Protocol, format!("malformed answer: {field} is not {expected}"))
 }

@@ -1,6 +1,5 @@
-//! JSON as answers are read. Every field of an answer is looked at once and most are dropped, so an object is a list of
-//! its fields: making the tables of a map takes longer than looking through a list. Texts without escapes stay where
-//! they are.
+//! JSON for reading answers. Every field of an answer is read once and most are dropped, so an object is a list of its
+//! fields: building a map takes longer than searching a list. Texts without escapes are borrowed.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,7 +7,6 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// A value.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) enum Node<'a> {
     #[default]
@@ -20,7 +18,7 @@ pub(super) enum Node<'a> {
     Object(Object<'a>),
 }
 
-/// The fields of an object. Of two with one key the last counts.
+/// The fields of an object. Of duplicate keys the last counts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Object<'a>(Vec<(Cow<'a, str>, Node<'a>)>);
 
@@ -55,7 +53,7 @@ impl<'a> Object<'a> {
         (!value.is_null()).then_some(value)
     }
 
-    /// Takes a field out; one that is not there is null.
+    /// Removes a field; a missing one is null.
     pub(super) fn take(&mut self, key: &str) -> Node<'a> {
         let mut taken = Node::Null;
         self.0.retain_mut(|(name, value)| {
@@ -72,7 +70,7 @@ impl<'a> Object<'a> {
         self.0.retain_mut(|(name, value)| stays(name, value));
     }
 
-    /// What is left. A null says nothing.
+    /// The remaining fields, without nulls.
     pub(super) fn rest(self) -> Map<String, Value> {
         let mut map = Map::new();
         for (name, value) in self.0 {
@@ -168,7 +166,7 @@ impl<'de> Deserialize<'de> for Node<'de> {
             fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Node<'de>, A::Error> {
                 let mut fields = Vec::with_capacity(8);
                 while let Some((key, value)) = access.next_entry()? {
-                    // A key of JSON is a text.
+                    // Keys in JSON are always texts.
                     if let Node::Text(key) = key {
                         fields.push((key, value));
                     }

@@ -1,21 +1,21 @@
-//! Thoughts in chat-completions messages. The format has no place for them, so vendors made three, and most want
-//! back exactly what they sent; a reasoning part therefore remembers where it was found.
+//! Thoughts in chat-completions messages. The format has no field for them, so vendors invented three, and most expect
+//! back exactly what they sent; a reasoning part therefore remembers its field.
 
 use serde_json::{Map, Value, json};
 
 use crate::message::Part;
 
-/// Where a thought stands as plain text, in the order of preference.
+/// Keys for a thought as plain text, in the order of preference.
 pub(crate) const TEXT_KEYS: [&str; 2] = ["reasoning", "reasoning_content"];
 
-/// Where it stands as a list of pieces, signed or encrypted ones among them.
+/// Key for a thought as a list of pieces, some of them signed or encrypted.
 pub(crate) const DETAILS_KEY: &str = "reasoning_details";
 
-/// Value of `dialect` in the opaque half of a part that was found in this format.
+/// The `dialect` in the opaque data of a part from this format.
 const DIALECT: &str = "openai_chat";
 
-/// Takes the thought out of a message, or names the field that is not as it should be. A second plain text that
-/// differs from the first is left where it is.
+/// Removes the thought from a message, or names the invalid field. A second, different plain text is left in the
+/// message.
 pub(crate) fn take(message: &mut Map<String, Value>) -> Result<Option<Part>, &'static str> {
     let mut found: Option<(&str, String)> = None;
     for key in TEXT_KEYS {
@@ -55,7 +55,7 @@ pub(crate) fn take(message: &mut Map<String, Value>) -> Result<Option<Part>, &'s
     Ok(Some(Part::Reasoning { text, opaque: Some(Value::Object(opaque)) }))
 }
 
-/// What the pieces of a thought show.
+/// The visible text of a thought's pieces.
 fn shown_text(details: &[Value]) -> String {
     let texts: Vec<&str> = details
         .iter()
@@ -65,15 +65,14 @@ fn shown_text(details: &[Value]) -> String {
     texts.join("\n")
 }
 
-/// What a reasoning part remembers of this format.
+/// The data that a reasoning part keeps from this format.
 pub(crate) struct Origin<'a> {
-    /// The key under which its text stood.
+    /// The key of its text.
     pub(crate) text_key: Option<&'static str>,
-    /// Its pieces, if it came in pieces.
     pub(crate) details: Option<&'a Vec<Value>>,
 }
 
-/// Where the thought was found, if it was found in this format.
+/// The original fields of a thought, if it comes from this format.
 pub(crate) fn origin(opaque: Option<&Value>) -> Option<Origin<'_>> {
     let opaque = opaque?;
     (opaque.get("dialect")?.as_str()? == DIALECT).then(|| Origin {
@@ -85,8 +84,8 @@ pub(crate) fn origin(opaque: Option<&Value>) -> Option<Origin<'_>> {
     })
 }
 
-/// The thoughts among some parts, as keys of a message, where they were found. Pieces alone suffice where there are pieces, and
-/// thoughts of another format mean nothing here.
+/// The thoughts among some parts, as keys of a message, in their original fields. If there are pieces, only they are
+/// sent; thoughts of another format are left out.
 pub(super) fn put_back(parts: &[Part]) -> Map<String, Value> {
     let mut message = Map::new();
     for part in parts {

@@ -1,4 +1,4 @@
-//! A stream of chat-completion chunks, put together to the body that the same answer has without streaming.
+//! Assembles a stream of chat-completion chunks into the body that the same answer has without streaming.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,6 @@ use crate::dialect::refusal::refused_within;
 use crate::failure::{Failure, FailureKind, excerpt};
 use crate::message::Reply;
 
-/// Reads a stream.
 #[derive(Default)]
 pub(super) struct Reader {
     frames: EventFrames,
@@ -37,7 +36,7 @@ impl StreamReader for Reader {
     }
 
     fn finish(self: Box<Self>) -> Result<Reply, Failure> {
-        // Many servers close the connection without the closing event; the reason is what an answer ends with.
+        // Many servers close the connection without the closing event; the finish reason marks a complete answer.
         if self.answer.finish.is_none() {
             return Err(Failure::passing(FailureKind::Truncated, "the stream ended before the answer did"));
         }
@@ -45,7 +44,7 @@ impl StreamReader for Reader {
     }
 }
 
-/// What has come of the answer.
+/// The answer so far.
 #[derive(Default)]
 struct Answer {
     done: bool,
@@ -88,7 +87,7 @@ impl Answer {
             Node::List(choices) => choices,
             _ => return Err(malformed("choices of a chunk", "a list")),
         };
-        // Azure's first chunk names neither the answer nor the model; all others name them again and again.
+        // Azure's first chunk names neither the answer nor the model; all others repeat them.
         chunk.retain(|key, value| match value {
             Node::Null => false,
             Node::Text(text) => {
@@ -128,7 +127,7 @@ impl Answer {
             self.received += text.len();
             self.refusal.push_str(&text);
         }
-        // The same thought may come under several keys; it was thought once.
+        // The same thought may come under several keys; its length counts once.
         let mut thought = 0;
         for (key, all) in TEXT_KEYS.into_iter().zip(&mut self.thoughts) {
             if let Some(text) = text(delta.take(key), || "reasoning of a delta".to_owned())? {
@@ -154,7 +153,7 @@ impl Answer {
         Ok(())
     }
 
-    /// The body that the whole answer would have been.
+    /// The body of the whole answer.
     fn into_body(self) -> Map<String, Value> {
         let mut message = self.message;
         let texts = [("content", self.content), ("refusal", self.refusal)];
@@ -172,7 +171,7 @@ impl Answer {
     }
 }
 
-/// Adds what a later chunk says: lists grow, objects are merged, the rest is replaced. Nulls say nothing.
+/// Adds the fields of a later chunk: lists grow, objects are merged, other values replaced. Nulls are ignored.
 fn merge(all: &mut Map<String, Value>, piece: Map<String, Value>) {
     for (key, value) in piece {
         match (all.get_mut(&key), value) {
@@ -186,16 +185,16 @@ fn merge(all: &mut Map<String, Value>, piece: Map<String, Value>) {
     }
 }
 
-/// Pieces of a thought. Those with the same number and type are one.
+/// Pieces of a thought. Pieces with the same number and type are one.
 #[derive(Default)]
 struct Details {
     all: Vec<Value>,
-    /// Where the piece with a number and type stands.
+    /// The position of the piece with a number and type.
     places: BTreeMap<(u64, String), usize>,
 }
 
 impl Details {
-    /// Adds pieces and says how many bytes of thought they hold.
+    /// Adds pieces and returns how many bytes of thought they hold.
     fn take(&mut self, details: Value) -> Result<usize, Failure> {
         let Value::Array(details) = details else {
             return Err(malformed("reasoning_details of a delta", "a list"));
@@ -224,7 +223,7 @@ impl Details {
     }
 }
 
-/// Fields of a piece of thought that come bit by bit.
+/// Fields of a thought's piece that arrive in fragments.
 const GROWING: [&str; 3] = ["text", "summary", "data"];
 
 fn extend_detail(all: &mut Map<String, Value>, detail: Map<String, Value>) {
@@ -241,11 +240,11 @@ fn extend_detail(all: &mut Map<String, Value>, detail: Map<String, Value>) {
     }
 }
 
-/// Tool calls as far as they have come, in the order of their first pieces.
+/// Tool calls so far, in the order of their first pieces.
 #[derive(Default)]
 struct Calls {
     all: Vec<Call>,
-    /// Where the call with a number stands. Numbers are the server's and can be anything.
+    /// The position of the call with a number. Servers choose the numbers freely.
     by_index: BTreeMap<u64, usize>,
     by_id: BTreeMap<String, usize>,
 }
@@ -264,7 +263,7 @@ impl Call {
 }
 
 impl Calls {
-    /// Adds a piece of a call and says how many bytes the model wrote in it.
+    /// Adds a piece of a call and returns how many bytes of it the model wrote.
     fn take(&mut self, piece: Node<'_>) -> Result<usize, Failure> {
         let wrong = |expected: &str| malformed("tool_calls of a delta", expected);
         let of_call = |what: &'static str| move || format!("{what} of a tool call");
@@ -294,7 +293,7 @@ impl Calls {
             call.id = id;
         }
         let mut received = arguments.len();
-        // Some repeat the name with every piece.
+        // Some servers repeat the name with every piece.
         if let Some(name) = name.filter(|name| *name != call.name) {
             received += name.len();
             call.name.push_str(&name);
@@ -303,8 +302,8 @@ impl Calls {
         Ok(received)
     }
 
-    /// The call that a piece belongs to; a new one where the piece begins one. There are servers without numbers and
-    /// servers where every number is 0, so a name under another id begins a call too.
+    /// The call to which a piece belongs; a new one if the piece begins one. Some servers send no numbers and some
+    /// always 0, so a name with another id also begins a call.
     fn place(&mut self, index: Option<u64>, id: Option<&str>, named: bool) -> Option<usize> {
         let known = match (index, id) {
             (Some(index), _) => self.by_index.get(&index).copied(),

@@ -11,11 +11,10 @@ const COMPLETION_DETAILS: &str = "completion_tokens_details";
 const CACHE_HITS: [&str; 2] = ["prompt_cache_hit_tokens", "cached_tokens"];
 const CACHE_MISSES: &str = "prompt_cache_miss_tokens";
 
-/// A count that is no count.
+/// An invalid count.
 struct Nonsense;
 
-/// The counts, and what the provider said beside them. Counts that make no sense are no counts, and all that was
-/// said is left over.
+/// The counts, and further fields that the provider sent. If the counts are invalid, everything is left over.
 pub(super) fn read(raw: Node<'_>) -> (Option<Usage>, Option<Value>) {
     let Node::Object(mut object) = raw else {
         return (None, (!raw.is_null()).then(|| raw.into()));
@@ -36,16 +35,16 @@ fn counts(raw: &Object<'_>) -> Result<Option<Usage>, Nonsense> {
     let mut cached = count_within(raw, PROMPT_DETAILS, "cached_tokens")?;
     let written = count_within(raw, PROMPT_DETAILS, "cache_write_tokens")?.unwrap_or(0);
     count(raw, CACHE_MISSES)?;
-    // DeepSeek and Moonshot count reads of the cache beside the prompt.
+    // DeepSeek and Moonshot report cache reads outside the prompt details.
     for key in CACHE_HITS {
         let hits = count(raw, key)?;
         cached = cached.or(hits);
     }
     let cached = cached.unwrap_or(0);
     let reasoning = count_within(raw, COMPLETION_DETAILS, "reasoning_tokens")?.unwrap_or(0);
-    // What remains when details exceed their total is nothing; the details stand, so that no token goes unpaid.
+    // If details exceed their total, the remainder is zero and the details are kept, so that no token goes unpaid.
     let input = prompt.saturating_sub(cached).saturating_sub(written);
-    // Where the sum of all tokens shows that thoughts were counted on top, as xAI does, they are not taken off.
+    // If the total shows that thoughts were counted separately, as xAI does, they are not subtracted.
     let spoken = prompt.saturating_add(completion);
     let on_top = reasoning > 0 && total == Some(spoken.saturating_add(reasoning));
     let output = if on_top { completion } else { completion.saturating_sub(reasoning) };
@@ -64,7 +63,7 @@ fn count_within(raw: &Object<'_>, details: &str, key: &str) -> Result<Option<u64
     }
 }
 
-/// Leaves what the counts do not say.
+/// Removes everything that the counts express.
 fn take_counts(raw: &mut Object<'_>, usage: &Usage) {
     let number = |key: &str| raw.get(key).and_then(Node::as_u64).unwrap_or(0);
     let spoken = number("prompt_tokens").saturating_add(number("completion_tokens"));
@@ -79,7 +78,7 @@ fn take_counts(raw: &mut Object<'_>, usage: &Usage) {
     });
 }
 
-/// Whether details hold something beside these counts, which are taken out of them.
+/// Whether details hold more than these counts, which are removed.
 fn holds_more(details: &mut Node<'_>, counts: &[&str]) -> bool {
     let Node::Object(details) = details else { return false };
     details.retain(|key, value| !counts.contains(&key) && !value.is_null());

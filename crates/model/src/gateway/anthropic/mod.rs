@@ -1,8 +1,8 @@
-//! The server side of Anthropic's messages format: requests of agents come in, replies go out.
+//! The server side of Anthropic's messages format: decodes agents' requests and encodes replies.
 //!
-//! An agent is not trusted. What it asks is translated key by key; a key without a meaning here is refused by name,
-//! and so is everything that would make the provider fetch, run or remember something: server tools, URLs, files,
-//! containers, MCP servers. Markers for prompt caching are dropped, since the client sets its own.
+//! An agent is not trusted. Its request is translated key by key; unknown keys are refused by name, and so is
+//! everything that would make the provider fetch, run or store something: server tools, URLs, files, containers, MCP
+//! servers. Markers for prompt caching are dropped, since the client sets its own.
 
 mod reply;
 mod request;

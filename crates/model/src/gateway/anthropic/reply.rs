@@ -1,4 +1,4 @@
-//! Replies and failures as an agent expects them.
+//! Encodes replies and failures for agents.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::dialect::anthropic::input;
 use crate::failure::{Failure, FailureKind};
 use crate::message::{Part, Reply, Stop, Usage};
 
-/// The reply as a whole message. `model` is the name that the agent asked for.
+/// The reply as a whole message. `model` is the name that the agent used.
 pub fn encode_reply(reply: &Reply, model: &str) -> Value {
     let mut message = shell(reply, model);
     message["content"] = reply.parts.iter().filter_map(block).collect();
@@ -16,11 +16,11 @@ pub fn encode_reply(reply: &Reply, model: &str) -> Value {
     message
 }
 
-/// The reply as a stream: complete server-sent events, to be sent one after the other.
+/// The reply as a stream: complete server-sent events, in order.
 pub fn encode_stream(reply: &Reply, model: &str) -> Vec<String> {
     let counted = reply.usage.unwrap_or_default();
     let mut start = shell(reply, model);
-    // Output is counted at the end.
+    // Output tokens are counted at the end.
     start["usage"] = usage(&Usage { output: 0, reasoning: 0, ..counted });
     let mut chunks = vec![chunk(&json!({"type": "message_start", "message": start}))];
     for (index, block) in reply.parts.iter().filter_map(block).enumerate() {
@@ -40,7 +40,7 @@ pub fn encode_stream(reply: &Reply, model: &str) -> Vec<String> {
     chunks
 }
 
-/// A message without content, as streams begin it.
+/// A message without content, with which streams begin.
 fn shell(reply: &Reply, model: &str) -> Value {
     json!({
         "id": reply.id.as_deref().unwrap_or("msg_local"),
@@ -53,7 +53,7 @@ fn shell(reply: &Reply, model: &str) -> Value {
     })
 }
 
-/// The wire form of a part that a model can produce. A thought whose seal is of another dialect keeps its text only.
+/// The wire form of a part that a model can produce. A thought sealed by another dialect keeps only its text.
 fn block(part: &Part) -> Option<Value> {
     match part {
         Part::Text { text } => Some(json!({"type": "text", "text": text})),
@@ -74,10 +74,10 @@ fn block(part: &Part) -> Option<Value> {
     }
 }
 
-/// A block as it starts, and the pieces that fill it.
+/// The start of a block, and the pieces that fill it.
 fn open(mut block: Value) -> (Value, Vec<Value>) {
     let kind = block.get("type").cloned().unwrap_or_default();
-    // What is taken out stays behind as its empty form.
+    // Each removed value is replaced by its empty form.
     let mut take = |key: &str, empty: Value| {
         block.get_mut(key).map(|value| std::mem::replace(value, empty)).unwrap_or_default()
     };
@@ -117,7 +117,7 @@ fn stop_reason(stop: &Stop) -> &str {
     }
 }
 
-/// Which text ended the answer, if the provider said so.
+/// The stop text, if the provider reported it.
 fn stop_text(reply: &Reply) -> Value {
     match reply.stop {
         Stop::StopText => reply.extra.get("stop_sequence").cloned().unwrap_or_default(),
@@ -125,7 +125,7 @@ fn stop_text(reply: &Reply) -> Value {
     }
 }
 
-/// The counters. Clients insist on numbers, so an answer that nobody counted has zeros.
+/// The counters. Clients require numbers, so an uncounted answer has zeros.
 fn usage(usage: &Usage) -> Value {
     let Usage { input, cache_read, cache_write, reasoning, .. } = *usage;
     let mut counters = json!({
@@ -140,22 +140,22 @@ fn usage(usage: &Usage) -> Value {
     counters
 }
 
-/// The status and error object of a failure. Clients try again after 408, 409, 429 and everything from 500 on, so a
-/// failure that will happen again gets none of these.
+/// The status and error object of a failure. Clients retry after 408, 409, 429 and everything from 500 on, so a lasting
+/// failure gets none of these.
 pub fn encode_failure(failure: &Failure) -> (u16, Value) {
     use FailureKind as Kind;
     let (status, kind) = match failure.kind {
         Kind::Rate if failure.retryable => (429, "rate_limit_error"),
         _ if failure.retryable => (500, "api_error"),
         Kind::Auth => (403, "permission_error"),
-        // The status by which the service says that an account is used up.
+        // The service uses this status for an exhausted account.
         Kind::Budget => (402, "billing_error"),
         Kind::Request if failure.status == Some(404) => (404, "not_found_error"),
         _ => (400, "invalid_request_error"),
     };
     let mut message = failure.to_string();
     if failure.kind == Kind::Overlong && !message.contains("prompt is too long") {
-        // Agents look for these words to know that they have to shorten the conversation.
+        // Agents recognise these words and shorten the conversation.
         message = format!("prompt is too long: {message}");
     }
     (status, json!({"type": "error", "error": {"type": kind, "message": message}}))

@@ -1,4 +1,4 @@
-//! Requests of agents, read strictly.
+//! Decodes agents' requests strictly.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 use crate::gateway::Inbound;
 use crate::message::{Message, Part, Request, Role, Sampling, Tool, ToolCall, ToolChoice};
 
-/// Images that the services take.
+/// Types of images that the services accept.
 const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
-/// Keys of an object, taken out one by one; what remains in the end is refused.
+/// Keys of an object, removed one by one; remaining keys are refused.
 struct Keys {
     at: String,
     map: Map<String, Value>,
@@ -90,12 +90,12 @@ impl Keys {
         self.take(key).map(|value| Self::of(value, at)).transpose()
     }
 
-    /// Lets an object pass that has no meaning here.
+    /// Accepts and ignores an object.
     fn drop_object(&mut self, key: &str) -> Result<(), String> {
         self.object(key).map(drop)
     }
 
-    /// Everything must have been taken.
+    /// Refuses remaining keys.
     fn done(self) -> Result<(), String> {
         match self.map.iter().find(|(_, value)| !value.is_null()) {
             None => Ok(()),
@@ -104,7 +104,7 @@ impl Keys {
     }
 }
 
-/// The request in the body that an agent sent, or what is wrong with it.
+/// Decodes the body of an agent's request, or says what is wrong with it.
 pub fn decode_request(body: &[u8]) -> Result<Inbound, String> {
     let body = serde_json::from_slice(body).map_err(|error| format!("body: not JSON: {error}"))?;
     let mut keys = Keys::of(body, "")?;
@@ -157,7 +157,7 @@ pub fn decode_request(body: &[u8]) -> Result<Inbound, String> {
     Ok(Inbound { model, stream, include_usage: true, request })
 }
 
-/// The items of a list with their names.
+/// The items of a list with their paths.
 fn indexed(list: Vec<Value>, at: &str) -> impl Iterator<Item = (String, Value)> {
     list.into_iter().enumerate().map(move |(index, value)| (format!("{at}[{index}]"), value))
 }
@@ -184,14 +184,14 @@ fn decode_thinking(mut keys: Keys, sampling: &mut Sampling) -> Result<(), String
                 return Err(format!("{}: required", keys.path("budget_tokens")));
             }
         }
-        // There is no neutral word for it; other dialects have no such switch.
+        // Other dialects have no such switch, so it is passed on as an extra key.
         "adaptive" => {
             sampling.extra.insert("thinking".to_owned(), json!({"type": "adaptive"}));
         }
         _ => return keys.wrong("type", "`enabled`, `disabled` or `adaptive`"),
     }
     match display.as_deref() {
-        // A wish about what is shown, not about what is thought.
+        // It only concerns which thoughts are shown.
         None | Some("summarized" | "omitted") => keys.done(),
         Some(_) => keys.wrong("display", "`summarized` or `omitted`"),
     }
@@ -212,7 +212,7 @@ fn decode_tool((at, value): (String, Value)) -> Result<Tool, String> {
         return keys.wrong("input_schema", "an object");
     }
     keys.drop_object("cache_control")?;
-    // A hint about how pieces of arguments are cut; answers are whole here.
+    // A hint about the pieces of streamed arguments; answers are complete here.
     keys.boolean("eager_input_streaming")?;
     keys.done()?;
     Ok(Tool { name, description, parameters })
@@ -241,7 +241,7 @@ fn decode_tool_choice(mut keys: Keys, tools: &[Tool]) -> Result<ToolChoice, Stri
     Ok(choice)
 }
 
-/// A block whose type is known.
+/// A block of a known type.
 struct Block {
     kind: String,
     keys: Keys,
@@ -253,7 +253,7 @@ impl Block {
     }
 }
 
-/// Content that is a string or a list of blocks.
+/// A content that is a string or a list of blocks.
 fn content(
     value: Value,
     at: &str,
@@ -301,7 +301,7 @@ fn text_part(block: Block) -> Result<Part, String> {
     Ok(Part::Text { text })
 }
 
-/// Only bytes that came along: a URL would be a way out to the network, a file id a way into somebody's storage.
+/// Only images inside the request: a URL would reach the network, a file id someone's storage.
 fn image_part(mut block: Block) -> Result<Part, String> {
     let Some(mut source) = block.keys.object("source")? else {
         return Err(format!("{}: required", block.keys.path("source")));

@@ -1,4 +1,4 @@
-//! Our replies and failures as chat completions, such that the SDKs of the format read them and do what is right.
+//! Encodes replies and failures as chat completions, so that SDKs of the format handle them correctly.
 
 use serde_json::{Map, Value, json};
 
@@ -28,7 +28,7 @@ pub fn encode_reply(reply: &Reply, model: &str, created: u64) -> Value {
     Value::Object(body)
 }
 
-/// A reply as the text of a stream, one event each, up to the closing one.
+/// A reply as a stream: one text per event, including the closing one.
 pub fn encode_stream(reply: &Reply, model: &str, created: u64, include_usage: bool) -> Vec<String> {
     let head = head(reply, "chat.completion.chunk", model, created);
     let chunk = |choices: Value, used: Option<&Usage>| {
@@ -85,7 +85,7 @@ fn tool_call(call: &ToolCall) -> Map<String, Value> {
     object
 }
 
-/// The choice but for what it says. SDKs know four reasons and some break on a fifth, so others are told beside it.
+/// The choice without its message. SDKs know four finish reasons and some break on a fifth, so others go beside it.
 fn ending(reply: &Reply) -> Map<String, Value> {
     let calls = reply.parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
     let (finish, beside) = match &reply.stop {
@@ -117,8 +117,8 @@ fn usage(usage: &Usage) -> Value {
     })
 }
 
-/// A failure as HTTP status and error object. SDKs try again after 408, 409, 429 and everything from 500 on, so
-/// only what can pass gets such a status.
+/// A failure as HTTP status and error object. SDKs retry after 408, 409, 429 and everything from 500 on, so only
+/// temporary failures get such a status.
 pub fn encode_failure(failure: &Failure) -> (u16, Value) {
     use FailureKind as Kind;
     let (status, kind) = match failure.kind {
@@ -135,7 +135,7 @@ pub fn encode_failure(failure: &Failure) -> (u16, Value) {
             (424, "upstream_error")
         }
     };
-    // Agents look for this word to know that they have to shorten the conversation.
+    // Agents recognise this word and shorten the conversation.
     let overlong = "context_length_exceeded";
     let message = if failure.kind == Kind::Overlong && !failure.message.contains(overlong) {
         format!("{} ({overlong})", failure.message)

@@ -1,5 +1,5 @@
-//! A chat-completions request of an agent as one of ours. What could cost more than the meter knows, leave the room
-//! or reach another service is refused by name; so is everything that is not known.
+//! Decodes an agent's chat-completions request. Keys that could cost more than the meter knows, leave the sandbox or
+//! reach another service are refused by name; so are unknown keys.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -19,7 +19,7 @@ enum Kind {
     Object,
 }
 
-/// Keys that are passed on as they are: they shape the answer and do nothing else.
+/// Keys that are passed on unchanged: they only shape the answer.
 const PASSED_ON: [(&str, Kind); 11] = [
     ("presence_penalty", Kind::Number),
     ("frequency_penalty", Kind::Number),
@@ -34,7 +34,7 @@ const PASSED_ON: [(&str, Kind); 11] = [
     ("chat_template_kwargs", Kind::Object),
 ];
 
-/// Reads a request. The objection says which key is wrong and is meant for the agent's author.
+/// Decodes a request. The error names the wrong key, for the author of the agent.
 pub fn decode_request(body: &[u8]) -> Result<Inbound, String> {
     let mut fields = Fields::of(parse(body)?, "")?;
     let model = fields.name("model")?;
@@ -47,7 +47,7 @@ pub fn decode_request(body: &[u8]) -> Result<Inbound, String> {
     let tool_choice = tool_choice(&mut fields, &tools)?;
     let sampling = sampling(&mut fields)?;
     let messages = messages(&mut fields)?;
-    // These concern the account of whoever pays and are of no use to the answer.
+    // These concern the payer's account and do not affect the answer.
     fields.text("user")?;
     fields.fields("metadata")?;
     fields.flag("store")?;
@@ -130,7 +130,7 @@ fn tools(fields: &mut Fields) -> Result<Vec<Tool>, String> {
                 Some(parameters) if parameters.is_object() => parameters,
                 Some(_) => return Err(function.objection("parameters", "an object")),
             };
-            // Not every provider can promise arguments that fit their schema.
+            // Not every provider can guarantee arguments that match their schema.
             function.flag("strict")?;
             function.finish()?;
             Ok(Tool { name, description, parameters })
@@ -138,7 +138,7 @@ fn tools(fields: &mut Fields) -> Result<Vec<Tool>, String> {
         .collect()
 }
 
-/// The function in a tool, a choice or a call. Other types run on the provider's side.
+/// The function in a tool, a choice or a call. Other types would run at the provider.
 fn function_of(item: &mut Fields) -> Result<Fields, String> {
     let kind = item.name("type")?;
     if kind != "function" {
@@ -192,7 +192,7 @@ fn messages(fields: &mut Fields) -> Result<Vec<Message>, String> {
         };
         let thoughts = if role == "assistant" { thoughts::take(&mut object, &place)? } else { Vec::new() };
         let mut message = Fields::of(Value::Object(object), place)?;
-        // The name of a speaker is a hint that not every provider takes.
+        // A speaker's name is a hint that not every provider accepts.
         message.text("name")?;
         let is_result = role == "tool";
         let (role, parts) = match role.as_str() {
@@ -203,7 +203,7 @@ fn messages(fields: &mut Fields) -> Result<Vec<Message>, String> {
             _ => return Err(format!("`{}` is {role:?}, which is not supported", message.place("role"))),
         };
         message.finish()?;
-        // The results of one turn are one message of ours.
+        // The results of one turn form one message in our format.
         match messages.last_mut() {
             Some(last) if is_result && after_result => last.parts.extend(parts),
             _ => messages.push(Message { role, parts }),
@@ -215,14 +215,14 @@ fn messages(fields: &mut Fields) -> Result<Vec<Message>, String> {
 
 fn assistant(message: &mut Fields, thoughts: Vec<Part>) -> Result<Vec<Part>, String> {
     let mut parts = thoughts;
-    // A turn of nothing but calls has no content.
+    // A turn that only has calls has no content.
     parts.extend(optional_content(message, Holds::Refusals)?.unwrap_or_default());
     parts.extend(message.text("refusal")?.filter(|text| !text.is_empty()).map(Part::text));
     for (index, call) in message.list("tool_calls")?.unwrap_or_default().into_iter().enumerate() {
         let mut call = Fields::of(call, format!("{}[{index}]", message.place("tool_calls")))?;
         let mut function = function_of(&mut call)?;
         let id = call.name("id")?;
-        // Some agents number the calls as streams do.
+        // Some agents number the calls as in streams.
         call.whole("index")?;
         call.finish()?;
         let name = function.name("name")?;
@@ -230,7 +230,7 @@ fn assistant(message: &mut Fields, thoughts: Vec<Part>) -> Result<Vec<Part>, Str
         function.finish()?;
         parts.push(Part::ToolCall(ToolCall { id, name, arguments }));
     }
-    // SDKs give these back with the message that they received.
+    // SDKs send these back with the message that they received.
     message.list("annotations")?;
     message.fields("provider_specific_fields")?;
     for key in ["audio", "function_call"] {
@@ -247,7 +247,7 @@ fn tool_result(message: &mut Fields) -> Result<Part, String> {
     Ok(Part::ToolResult { call_id, parts, is_error: false })
 }
 
-/// What a content may hold beside text.
+/// What a content may hold besides text.
 #[derive(Clone, Copy, PartialEq)]
 enum Holds {
     Text,
@@ -290,8 +290,7 @@ fn optional_content(message: &mut Fields, holds: Holds) -> Result<Option<Vec<Par
     Ok(Some(parts))
 }
 
-/// An image that is in the request itself. A provider would fetch any other, and the room could speak to the network
-/// through it.
+/// An image inside the request. A provider would fetch any other, which would give the sandbox access to the network.
 fn image_part(url: &str, place: &str) -> Result<Part, String> {
     let Some((media_type, data)) = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"))
     else {

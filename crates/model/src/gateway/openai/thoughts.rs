@@ -1,15 +1,15 @@
-//! Thoughts on their way through an agent. An agent that keeps the messages it receives gives them back with the
-//! thoughts in them, and so the provider sees them again, whichever format it speaks.
+//! Passes thoughts through an agent. An agent that keeps the messages it receives sends them back with their thoughts,
+//! so that the provider gets them again, whatever its format.
 
 use serde_json::{Map, Value, json};
 
 use crate::dialect::openai::reasoning::{self, DETAILS_KEY, TEXT_KEYS};
 use crate::message::Part;
 
-/// Type of a piece of thought that carries a part of another format, or one of several, as it is.
+/// Type of a piece that carries a part of another format, or one of several, unchanged.
 const CARRIED: &str = "aec.reasoning";
 
-/// Shows the thoughts of a reply in a message. A single one of this format stands where its provider put it.
+/// Puts the thoughts of a reply into a message. A single thought of this format goes into its provider's field.
 pub(super) fn show(parts: &[Part], message: &mut Map<String, Value>) {
     let thoughts: Vec<(&String, Option<&Value>)> = parts
         .iter()
@@ -28,7 +28,7 @@ pub(super) fn show(parts: &[Part], message: &mut Map<String, Value>) {
             let details = origin.as_ref().and_then(|origin| origin.details);
             match origin.as_ref().and_then(|origin| origin.text_key) {
                 Some(key) => put(key, json!(text)),
-                // Pieces show their text themselves.
+                // The pieces contain the text.
                 None if details.is_some() => {}
                 None => put(TEXT_KEYS[1], json!(text)),
             }
@@ -48,8 +48,8 @@ pub(super) fn show(parts: &[Part], message: &mut Map<String, Value>) {
     }
 }
 
-/// Takes the thoughts out of a message that an agent gave back, or says what is wrong with them. Only flat values
-/// are let through: a provider looks for addresses to fetch in structures, not in lists of texts.
+/// Removes the thoughts from a message that an agent sent back, or says what is wrong with them. Only flat values are
+/// accepted: a provider looks for addresses to fetch in structures, not in lists of texts.
 pub(super) fn take(message: &mut Map<String, Value>, place: &str) -> Result<Vec<Part>, String> {
     let carried = message.get(DETAILS_KEY).and_then(Value::as_array).is_some_and(|details| {
         details.iter().any(|detail| detail.get("type").is_some_and(|kind| kind == CARRIED))
@@ -72,7 +72,7 @@ pub(super) fn take(message: &mut Map<String, Value>, place: &str) -> Result<Vec<
         return Err(format!("`{place}.{DETAILS_KEY}` is not a list of flat objects"));
     }
     let part = reasoning::take(message).map_err(|key| format!("`{place}.{key}` is not of the known form"))?;
-    // A second text that differs from the first has nowhere to go.
+    // A second, different text is dropped.
     for key in TEXT_KEYS {
         message.shift_remove(key);
     }
@@ -90,7 +90,7 @@ fn carried_part(detail: &Value) -> Option<Part> {
     Some(Part::Reasoning { text, opaque: opaque.cloned() })
 }
 
-/// A text, or an object without objects and lists inside.
+/// A text, or an object without nested objects and lists.
 fn is_flat(value: &Value) -> bool {
     match value {
         Value::String(_) => true,

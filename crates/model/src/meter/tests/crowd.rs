@@ -1,4 +1,4 @@
-//! Many calls at once, in an order that nobody chose. The state checks all caps and queues itself after every step.
+//! Many concurrent calls in random order. The state checks all caps and queues itself after every step.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Numbers that look random and are the same every time.
+/// Pseudo-random numbers that are the same every time.
 struct Dice(u64);
 
 impl Dice {
@@ -16,7 +16,7 @@ impl Dice {
     }
 }
 
-/// What became of the calls, counted by those who made them.
+/// The results of the calls, counted by their callers.
 #[derive(Default)]
 struct Tally {
     spent: AtomicU64,
@@ -43,7 +43,7 @@ async fn make_calls(account: Account, tally: Arc<Vec<Tally>>, index: usize, seed
         let bound = 1 + dice.below(2000);
         let taken = dice.below(bound + 1);
         if dice.below(20) == 0 {
-            // Gives up before or while waiting, or right after it was let in.
+            // Gives up before or while waiting, or right after being admitted.
             let patience =
                 tokio::time::timeout(Duration::from_micros(dice.below(100)), account.reserve(quote(bound)));
             match patience.await {
@@ -94,7 +94,7 @@ fn thousands_of_calls_from_several_threads_stay_within_every_budget() {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_time().build().unwrap();
     let meter = Meter::new(Unpriced::Refuse);
-    // The whole would spend about twice what the experiments and 1.2 times what the trials have.
+    // All together would spend about twice what the experiments and 1.2 times what the trials have.
     let day = meter.open(None, "day", dollars(4_500_000));
     let experiments: Vec<Account> = [3_000_000, 2_000_000]
         .iter()
@@ -148,7 +148,7 @@ fn thousands_who_wait_are_all_served() {
         let tasks: Vec<_> = (0..5000)
             .map(|_| {
                 let account = account.clone();
-                // Eleven at a time, each a tenth as dear as it could be.
+                // Eleven at a time, each a tenth as expensive as its bound.
                 tokio::spawn(async move {
                     let call = account.reserve(quote(10)).await.unwrap();
                     tokio::task::yield_now().await;
@@ -178,7 +178,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
             .prop_map(|(account, bound, unpriced)| Step::Ask { account, bound, unpriced }),
         3 => any::<usize>().prop_map(Step::Look),
         1 => any::<usize>().prop_map(Step::GiveUp),
-        // Now and then more than was set aside.
+        // Sometimes more than was reserved.
         4 => (any::<usize>(), 0..130u64).prop_map(|(call, taken)| Step::Settle { call, taken }),
         1 => any::<usize>().prop_map(Step::Drop),
     ];
@@ -235,7 +235,7 @@ proptest! {
             prop_assert_eq!(day.totals().all.spent.0, spent);
             prop_assert!(over || spent <= day_cap);
         }
-        // When all calls are settled, nobody is left waiting.
+        // When all calls are settled, no caller is left waiting.
         while let Some(call) = calls.pop() {
             call.settle(actual(0));
             asked.retain_mut(|future| match future.poll() {

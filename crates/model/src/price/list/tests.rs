@@ -1,4 +1,4 @@
-//! Which price counts, and what a price file may not say.
+//! Which price applies, and which price files are refused.
 
 use super::*;
 use crate::message::Usage;
@@ -24,7 +24,7 @@ fn the_list_that_is_compiled_in_is_sound() {
         assert!(row.price.source.is_some() && row.price.checked.is_some(), "{:?}", row.key);
         let Rates { input, output, cache_read, cache_write } = row.price.rates;
         let free = matches!(&row.key, Key::Model { provider, .. } if provider == "offline");
-        // A figure that slipped by a digit is most likely to break one of these.
+        // A figure with a misplaced digit most likely breaks one of these.
         assert!(free || (input > Rate::FREE && input <= output && cache_read <= input), "{:?}", row.key);
         assert!(cache_write >= input && cache_write <= output, "{:?}", row.key);
     }

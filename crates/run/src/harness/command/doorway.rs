@@ -1,4 +1,4 @@
-//! The door of a room: a socket that its programs see, behind which the gateway answers to one token.
+//! A sandbox's link to the gateway: a socket that its programs see and that accepts one token.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use super::record::Record;
 use crate::harness::{End, TrialContext};
 use crate::workspace::Workspace;
 
-/// How long connections may take to end once nobody may call any more.
+/// How long connections may take to end after the token is revoked.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// An open door. Dropping it shuts it and takes the token back.
+/// An open link. Dropping it closes the socket and revokes the token.
 pub(super) struct ModelDoorway {
     gateway: Gateway,
     token: Secret,
@@ -27,7 +27,7 @@ pub(super) struct ModelDoorway {
 }
 
 impl ModelDoorway {
-    /// Opens a door to the agent's model. An agent without a model gets none.
+    /// Opens a link to the agent's model. An agent without a model gets none.
     pub(super) async fn open(
         context: &TrialContext,
         workspace: &Workspace,
@@ -49,27 +49,26 @@ impl ModelDoorway {
         let service = gateway.clone();
         let served = tokio::spawn(async move {
             let stopped = async move {
-                // A sender that is gone is a stop as well.
+                // A dropped sender also means stop.
                 stopped.await.ok();
             };
             if let Err(error) = service.serve(listener, stopped).await {
-                tracing::debug!(%error, "the door of a room was lost");
+                tracing::debug!(%error, "the gateway of a sandbox was lost");
             }
         });
         Ok(Some(Self { gateway, token, address, stop: Some(stop), served: Some(served) }))
     }
 
-    /// Variables by which the usual libraries find it.
+    /// Variables by which common libraries find the gateway.
     pub(super) fn environment(&self) -> Vec<(String, String)> {
         environment(self.address, &self.token)
     }
 
-    /// A text without the token.
     pub(super) fn hide(&self, text: &str) -> String {
         text.replace(self.token.reveal(), "[token of the gateway redacted]")
     }
 
-    /// Takes the token back, which ends calls under way, and waits until that is done.
+    /// Revokes the token, which ends calls in flight, and waits until they have ended.
     pub(super) async fn close(mut self) {
         self.gateway.revoke(&self.token);
         self.stop.take();

@@ -1,5 +1,5 @@
-//! `command`: any program as the agent. It runs in the room with the documented variables, and reaches its model through
-//! a door of the room with a token of its own; keys stay outside.
+//! `command`: any program as the agent. It runs in the sandbox with the documented variables, and reaches its model
+//! through the gateway with its own token; keys stay outside.
 
 mod doorway;
 mod record;
@@ -20,21 +20,19 @@ use super::{End, Limit, Rollout, TrialContext};
 use crate::room::ExtraFile;
 use crate::workspace::Workspace;
 
-/// Where the agent's files lie.
+/// The directory of the agent's files.
 const AGENT: &str = "/agent";
-/// The prompt as a file, beside the variable.
+/// The prompt as a file, in addition to the variable.
 const INSTRUCTION_FILE: &str = "instruction.md";
-/// Where a program finds its system prompt.
 const SYSTEM_PROMPT_FILE: &str = "system_prompt.md";
-/// What a program may say about its work.
+/// The program's optional report on its work.
 const RESULT_FILE: &str = "agent_result.json";
 const RESULT_LIMIT: u64 = 64 * 1024;
-/// Longest value that the kernel takes as one variable, with some room for its name.
+/// Longest value that the kernel accepts as one variable, minus some bytes for its name.
 const LONGEST_VALUE: usize = 120_000;
-/// Characters of a tool's description that a variable holds.
+/// Characters of a tool's description in a variable.
 const LONGEST_DESCRIPTION: usize = 2000;
 
-/// Runs the program.
 pub async fn run(context: &mut TrialContext) -> Rollout {
     let instruction = context.task.instruction.clone();
     context.begin(context.agent.system_prompt.clone(), &instruction);
@@ -61,7 +59,7 @@ async fn work(
     if let Some(prompt) = context.agent.system_prompt.clone() {
         workspace.write(SYSTEM_PROMPT_FILE, prompt.into_bytes()).await?;
     }
-    let door = ModelDoorway::open(context, &workspace, record).await?;
+    let link = ModelDoorway::open(context, &workspace, record).await?;
     let call = ToolCall {
         id: "program".to_owned(),
         name: "command".to_owned(),
@@ -69,21 +67,21 @@ async fn work(
     };
     context.trajectory.tool_call(&call);
     let mut command = workspace.command(argv);
-    command.env = environment(context, command.env, door.as_ref());
+    command.env = environment(context, command.env, link.as_ref());
     command.deadline = context.time_left();
     (command.stdout, command.stderr) = (kept(), kept());
     let allowed = command.deadline;
     let done = workspace.exec(command).await?;
-    let hide = |text: String| match &door {
-        Some(door) => door.hide(&text),
+    let hide = |text: String| match &link {
+        Some(link) => link.hide(&text),
         None => text,
     };
     let budget = context.agent.parameters.tool_output as usize;
     let shown = show(&workspace, 1, &done.stdout, &done.stderr, budget).await;
     let (stdout, stderr) = (hide(shown.stdout), hide(shown.stderr));
-    if let Some(door) = door {
-        // What the program left running can call no more models, and what it had asked is settled.
-        door.close().await;
+    if let Some(link) = link {
+        // Processes that the program left running can call no more models, and its open calls are settled.
+        link.close().await;
     }
     let ran = told(done.exit, stdout, stderr, done.duration, allowed);
     context.trajectory.tool_result(&call, &ran.outcome(None));
@@ -93,8 +91,8 @@ async fn work(
     if let Some(said) = own_result(context, &workspace).await {
         result.insert("agent_result".to_owned(), said);
     }
-    // A program that gave up because its model did not answer did not fail by itself, whatever it says of it; unless
-    // it left an answer all the same.
+    // A program that gave up because its model did not answer did not fail itself, whatever it reports; unless it left
+    // an answer nevertheless.
     let left = has_answer(context, &workspace).await;
     let failure = record.last_failure().filter(is_not_the_agents).filter(|_| !left);
     let how = match done.exit {
@@ -109,7 +107,7 @@ async fn work(
     }
 }
 
-/// Whether the task's output is there.
+/// Whether the task's output exists.
 async fn has_answer(context: &TrialContext, workspace: &Workspace) -> bool {
     let place = std::path::PathBuf::from(context.task.output_place());
     workspace.with_tree(move |tree| tree.open_file(&place).map(|_| ())).await.is_ok()
@@ -130,7 +128,7 @@ fn is_not_the_agents(failure: &Failure) -> bool {
         )
 }
 
-/// Puts the agent's files and the prompt under `/agent`, where they are read-only.
+/// Makes the agent's files and the prompt visible under `/agent`, read-only.
 fn show_files(context: &mut TrialContext) {
     let mut files: Vec<ExtraFile> = context
         .agent
@@ -154,11 +152,11 @@ fn show_files(context: &mut TrialContext) {
     context.opener.extra.extend(files);
 }
 
-/// The variables of the program: the room's, the experiment's, and those that are documented, which nobody replaces.
+/// The program's variables: the sandbox's, the experiment's, and the documented ones, which always win.
 fn environment(
     context: &TrialContext,
     room: Vec<(String, String)>,
-    door: Option<&ModelDoorway>,
+    link: Option<&ModelDoorway>,
 ) -> Vec<(String, String)> {
     let parameters = &context.agent.parameters;
     let mut all: IndexMap<String, String> = room.into_iter().chain(parameters.env.clone()).collect();
@@ -174,13 +172,13 @@ fn environment(
     set("AGENT_COMMAND_TIMEOUT", parameters.command_timeout.to_string());
     set("AGENT_TOOLS_JSON", tools_json(context));
     set("AGENT_API_VERSION", context.agent.api_version.clone());
-    for (name, value) in door.map(ModelDoorway::environment).unwrap_or_default() {
+    for (name, value) in link.map(ModelDoorway::environment).unwrap_or_default() {
         all.insert(name, value);
     }
     all.into_iter().collect()
 }
 
-/// The task's tools, with their files as they lie below the workspace.
+/// The task's tools, with the paths of their files below the workspace.
 fn tools_json(context: &TrialContext) -> String {
     let tools: Vec<Value> = Declared::all(&context.task.tools, &built_in_names())
         .into_iter()
@@ -195,11 +193,11 @@ fn tools_json(context: &TrialContext) -> String {
         })
         .collect();
     let text = Value::from(tools).to_string();
-    // A variable that is too long would keep the program from starting at all.
+    // A variable that is too long would prevent the program from starting.
     if text.len() <= LONGEST_VALUE { text } else { "[]".to_owned() }
 }
 
-/// What the program says about its work, if that is an object of reasonable size.
+/// The program's report on its work, if it is an object of reasonable size.
 async fn own_result(context: &TrialContext, workspace: &Workspace) -> Option<Value> {
     let bytes = match workspace.read(RESULT_FILE, RESULT_LIMIT).await {
         Ok(bytes) => bytes,

@@ -1,4 +1,4 @@
-//! What a program says to its model and hears from it, written into the trajectory as if a harness of ours had spoken.
+//! Writes a program's conversation with its model into the trajectory, in the form that our own harnesses use.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use crate::harness::TrialContext;
 use crate::harness::tools::cut_text;
 use crate::trajectory::{ToolOutcome, Trajectory};
 
-/// Bytes of one message that are written down.
+/// Bytes of one message to write.
 const LONGEST: usize = 50_000;
 /// Bytes of all messages together: a program must not fill the disk.
 const MOST: usize = 16 * 1024 * 1024;
@@ -25,7 +25,7 @@ pub(super) struct Record {
 
 #[derive(Default)]
 struct State {
-    /// Messages that are written down already: programs send all of them with each call.
+    /// Messages that are already written: programs send all of them with each call.
     seen: HashSet<Digest>,
     /// Tools by the ids of their calls.
     tools: HashMap<String, String>,
@@ -36,7 +36,7 @@ struct State {
 }
 
 impl Record {
-    /// Knows the prompt already.
+    /// Starts with the prompt as already written.
     pub(super) fn new(context: &TrialContext) -> Self {
         let mut state = State::default();
         state.is_new(&Message::text(Role::User, context.task.instruction.clone()));
@@ -46,7 +46,7 @@ impl Record {
         Self { trajectory: context.trajectory.clone(), state: Mutex::new(state) }
     }
 
-    /// Writes a call down: what is new in the request, then the answer.
+    /// Writes a call: new messages of the request, then the answer.
     pub(super) fn call(&self, request: &Request, outcome: &Result<Reply, Failure>) {
         let mut state = self.state();
         state.calls += 1;
@@ -104,7 +104,6 @@ impl Record {
         self.state().model.clone()
     }
 
-    /// How the last call failed, if it did.
     pub(super) fn last_failure(&self) -> Option<Failure> {
         self.state().last_failure.clone()
     }
@@ -120,7 +119,7 @@ impl State {
         self.seen.insert(digest)
     }
 
-    /// Whether there is room for another message; that there is none is noted once.
+    /// Whether another message may be written; notes once when none may.
     fn may_write(&mut self, message: &Message, trajectory: &Trajectory) -> bool {
         if self.written > MOST {
             return false;

@@ -1,4 +1,4 @@
-//! What a run will do, before its first call: the plan, how accurate it is expected to be, and what it is expected to cost.
+//! A run's forecast before its first call: the plan, its expected accuracy and its expected cost.
 
 use std::fmt;
 
@@ -15,30 +15,28 @@ use super::prompts;
 use crate::parameters::Parameters;
 use crate::task::PreparedTask;
 
-/// A task read and planned.
+/// A task with its plan.
 pub(super) struct PlannedWork {
     pub(super) given: Given,
     pub(super) plan: Plan,
     pub(super) forecast: Forecast,
 }
 
-/// What a run is expected to take. Sources that a review has read again come on top, within the limits of the settings.
+/// The expected usage of a run, without sources that a review reads again, which the settings limit.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Forecast {
-    /// Calls: those of the plan, a review and the writing of each section.
+    /// Calls of the plan, one review and one writing of each section.
     pub calls: u64,
-    /// Tokens read.
     pub input_tokens: u64,
-    /// Tokens written.
     pub output_tokens: u64,
-    /// Least probability that a fact of a source reaches its section.
+    /// The least probability that a fact of a source reaches its section.
     pub accuracy: f64,
-    /// What that costs at the model's price, if it has one.
+    /// The cost at the model's price, if it has one.
     pub cost: Option<MicroDollars>,
 }
 
 impl PlannedWork {
-    /// Reads what the task gives and plans it, or says why there is no plan.
+    /// Reads a task's files and plans it, or says why there is no plan.
     pub(super) fn make(
         task: &PreparedTask,
         parameters: &Parameters,
@@ -61,7 +59,7 @@ impl PlannedWork {
             .map(|section| prompts::brief(&task.instruction, &given.template.meta, section).chars().count());
         let usual = CallShape::for_window(planner.context_window_chars);
         let frame = usual.prompt_chars.max((briefs.max().unwrap_or(0) + prompts::LONGEST_FRAME) as u64);
-        // A usual call knows nothing of the agent's prompt, which therefore comes on top.
+        // A usual call does not include the agent's prompt, which is added here.
         let own = prompts::before_role(system_prompt).chars().count() as u64;
         let call = CallShape { prompt_chars: frame.saturating_add(own), ..usual };
         let requests: Vec<Request<'_>> = read
@@ -82,7 +80,7 @@ impl PlannedWork {
     }
 }
 
-/// Whether models make a section from its sources.
+/// Whether models write a section from its sources.
 fn is_made(section: &Section) -> bool {
     !matches!(section.generation_mode, GenerationMode::Boilerplate | GenerationMode::External)
 }
@@ -90,7 +88,7 @@ fn is_made(section: &Section) -> bool {
 impl Forecast {
     fn of(given: &Given, plan: &Plan, sections: u64, model: Option<&Model>) -> Self {
         let (shape, totals) = (&plan.call, &plan.totals);
-        // What a section's sources gave is read to be checked and to be written about; a section is as long as that.
+        // Review and writing each read the facts of a section's sources; a section is as long as they are.
         let sources = plan.trees.iter().filter(|tree| tree.shape.leaves > 0).count() as u64;
         let found = sources.saturating_mul(shape.output_cap_chars);
         let reviews = if given.settings.review.enabled { sections } else { 0 };
@@ -109,7 +107,7 @@ impl Forecast {
     }
 }
 
-/// What calls of the same size cost at the dearest endpoint.
+/// The cost of calls of equal size at the most expensive endpoint.
 fn cost(model: &Model, calls: u64, input: u64, output: u64) -> Option<MicroDollars> {
     let each = calls.max(1);
     let usage = Usage { input: input.div_ceil(each), output: output.div_ceil(each), ..Usage::default() };

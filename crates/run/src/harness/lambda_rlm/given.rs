@@ -1,4 +1,4 @@
-//! What a task gives to the harness: `lambda-rlm.toml`, the report that it names, and the sources in its workspace.
+//! A task's input to the harness: `lambda-rlm.toml`, the report that it names, and the sources in its workspace.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +12,6 @@ use aec_task::long_documents::template::{ReportTemplate, Section};
 use crate::harness::settings_file::{TaskDirectory, checked};
 use crate::task::PreparedTask;
 
-/// What a task gives.
 #[derive(Debug)]
 pub(super) struct Given {
     pub(super) settings: LambdaSettings,
@@ -24,14 +23,13 @@ pub(super) struct Given {
 /// A text of the workspace.
 #[derive(Clone, Debug)]
 pub(super) struct Source {
-    /// Its path below the workspace.
     pub(super) label: String,
     pub(super) text: Arc<str>,
     pub(super) form: Form,
 }
 
 impl Given {
-    /// Reads what a task gives; without `lambda-rlm.toml` it is the defaults.
+    /// Reads a task's input; without `lambda-rlm.toml` the defaults apply.
     pub(super) fn read(task: &PreparedTask) -> Result<Self, String> {
         let mut notes = Vec::new();
         let tree =
@@ -45,14 +43,14 @@ impl Given {
                     text: Arc::from(text),
                     form: Form::of_name(&file.place),
                 }),
-                _ => notes.push(format!("{} is no text and is not read", file.place)),
+                _ => notes.push(format!("{} is not text and is not read", file.place)),
             }
         }
         Ok(Self { settings: files.settings, template: files.report, sources, notes })
     }
 
-    /// The sources of a section with their priorities, best first; labels that name nothing are told. A section that names no
-    /// source is made of what it depends on, or of everything.
+    /// The sources of a section with their priorities, best first, and labels that match nothing. A section that names
+    /// no source uses what it depends on, or everything.
     pub(super) fn sources_of(&self, section: &Section) -> (Vec<(&Source, i64)>, Vec<String>) {
         if section.input_mapping.sources.is_empty() {
             let all = if section.depends_on.is_empty() { self.sources.iter().collect() } else { Vec::new() };
@@ -76,8 +74,8 @@ impl Given {
     }
 }
 
-/// Whether a label names a file: by its path, without its ending, or as a directory above it. `environment/` is where tasks
-/// keep what becomes the workspace.
+/// Whether a label matches a file: by its path, without its extension, or as a directory above it. Tasks keep the
+/// workspace's files in `environment/`.
 fn is_named(path: &str, label: &str) -> bool {
     let label = label.strip_prefix("environment/").unwrap_or(label).trim_end_matches(['/', '*']);
     let path = Path::new(path);

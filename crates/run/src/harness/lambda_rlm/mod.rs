@@ -1,7 +1,7 @@
-//! `lambda_rlm`: a report from documents by plan. Sources are cut where their structure allows, read in parts, merged in a
-//! balanced tree, checked and written section by section; every statement can be traced to bytes of a source.
+//! `lambda_rlm`: writes a report from documents by plan. Sources are cut, read in parts, merged in a balanced tree,
+//! checked and written section by section; every statement can be traced to bytes of a source.
 //!
-//! No model decides what happens next, so what a run costs is known before it begins.
+//! No model decides what happens next, so the cost of a run is known before it begins.
 
 mod forecast;
 mod given;
@@ -29,7 +29,6 @@ use crate::parameters::Parameters;
 use crate::task::PreparedTask;
 use crate::workspace::blocking;
 
-/// Runs the harness.
 pub async fn run(context: &mut TrialContext) -> Rollout {
     let PlannedWork { given, plan, forecast } = match prepare(context).await {
         Ok(prepared) => prepared,
@@ -94,7 +93,7 @@ async fn prepare(context: &mut TrialContext) -> Result<PlannedWork, End> {
     Ok(prepared)
 }
 
-/// What a run on a task is expected to take, or why it cannot be planned. Reads the task and asks nobody.
+/// The forecast of a run on a task, or why it cannot be planned. Reads the task but calls no model.
 pub(crate) fn forecast(
     task: &PreparedTask,
     parameters: &Parameters,
@@ -104,7 +103,7 @@ pub(crate) fn forecast(
     PlannedWork::make(task, parameters, system_prompt, model).map(|prepared| prepared.forecast)
 }
 
-/// Works on all sections, those at once that wait for no other.
+/// Works on all sections; those that do not wait for others run concurrently.
 async fn sections(
     shared: &Shared<'_>,
     report: &mut ReportState,
@@ -181,7 +180,7 @@ fn finish(
     rollout
 }
 
-/// The facts of all sections as one object, for outputs that are data; of a report with one section its facts alone.
+/// The facts of all sections as one object, for outputs that are data; for a report with one section only its facts.
 fn facts_json(worked: &[Worked]) -> String {
     let of = |section: &Worked| -> Value {
         section.facts.iter().map(|fact| (fact.key.clone(), fact.value.clone())).collect::<Map<_, _>>().into()

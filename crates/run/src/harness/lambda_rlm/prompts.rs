@@ -1,4 +1,4 @@
-//! What models are asked on the way from sources to a report.
+//! The prompts on the way from sources to a report.
 
 use aec_model::message::{Message, Request, Role, Sampling};
 use aec_rlm::merge::{Fact, MergedFact};
@@ -25,7 +25,7 @@ const WRITE: &str = "You write one section of an engineering report in Markdown 
 /// Characters of the longest of these roles and of the words around a text.
 pub(super) const LONGEST_FRAME: usize = 800;
 
-/// What the report is for and what the section wants.
+/// The purpose of the report and the requirements of the section.
 pub(super) fn brief(instruction: &str, report: &Meta, section: &Section) -> String {
     let mut text = format!("<task>\n{}\n</task>\n", instruction.trim());
     let about = [
@@ -60,9 +60,8 @@ pub(super) fn brief(instruction: &str, report: &Meta, section: &Section) -> Stri
 
 /// What all requests of an agent have in common.
 pub(super) struct Manner<'a> {
-    /// The system prompt of the experiment. It comes before the role of each call.
+    /// The experiment's system prompt. It comes before the role of each call.
     pub(super) own: Option<&'a str>,
-    /// How answers are drawn.
     pub(super) sampling: Sampling,
 }
 
@@ -77,12 +76,12 @@ impl Manner<'_> {
     }
 }
 
-/// What stands before the role of every call.
+/// The text before the role of every call.
 pub(super) fn before_role(own: Option<&str>) -> String {
     own.map(|own| format!("{}\n\n", own.trim_end())).unwrap_or_default()
 }
 
-/// Reading one part. `header` is the header row of a table that was cut.
+/// The request to read one part. `header` is the header row of a table that was cut.
 pub(super) fn leaf(
     brief: &str,
     label: &str,
@@ -102,7 +101,7 @@ pub(super) fn leaf(
     manner.ask(LEAF, text)
 }
 
-/// Merging what several parts gave.
+/// The request to merge the facts of several parts.
 pub(super) fn reduce(brief: &str, facts: &[Fact], manner: Manner<'_>) -> Request {
     let mut text = brief.to_owned();
     for (number, fact) in facts.iter().enumerate() {
@@ -111,13 +110,13 @@ pub(super) fn reduce(brief: &str, facts: &[Fact], manner: Manner<'_>) -> Request
     manner.ask(REDUCE, text)
 }
 
-/// Checking what was found.
+/// The request to review the facts.
 pub(super) fn review(brief: &str, facts: &[MergedFact], sources: &[&str], manner: Manner<'_>) -> Request {
     let text = format!("{brief}<sources>\n{}\n</sources>\n{}", sources.join("\n"), data(facts));
     manner.ask(REVIEW, text)
 }
 
-/// Writing a section. `before` are sections that it depends on, `unsupported` what an earlier text stated without a ground.
+/// The request to write a section that depends on `before`. `unsupported` are statements of an earlier text.
 pub(super) fn write(
     brief: &str,
     section: &Section,

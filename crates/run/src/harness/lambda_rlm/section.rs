@@ -1,4 +1,4 @@
-//! One section of a report: read its sources in parts, merge what was found, check it, write it, trace what was written.
+//! One section of a report: reads its sources in parts, merges the facts, reviews them, writes the section, traces it.
 
 use std::sync::OnceLock;
 
@@ -23,10 +23,9 @@ use crate::harness::advisor::Advisor;
 use crate::harness::guard::{Guard, Plane};
 use crate::harness::{End, Limit, TrialContext};
 
-/// Answers that are no JSON and are asked for again.
+/// How often to ask again after an answer that is not JSON.
 const SECOND_TRIES: u32 = 1;
 
-/// What the work on all sections shares.
 pub(super) struct Shared<'a> {
     pub(super) context: &'a TrialContext,
     pub(super) given: &'a Given,
@@ -39,23 +38,22 @@ pub(super) struct Shared<'a> {
     pub(super) resolved: &'a OnceLock<String>,
 }
 
-/// A section that was worked on.
+/// A finished section.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Worked {
     pub(super) id: String,
     pub(super) text: Option<String>,
     pub(super) facts: Vec<MergedFact>,
     pub(super) trace: Option<Trace>,
-    /// What is missing, in words.
     pub(super) gaps: Vec<String>,
-    /// Calls that gave nothing, and why.
+    /// Failed calls, and why.
     pub(super) faults: Vec<String>,
     pub(super) reviews: u32,
     pub(super) reread: u32,
 }
 
 impl Shared<'_> {
-    /// Works on a section. An error ends all work; what a single call did not give is a fault of the section.
+    /// Works on a section. An error ends all work; a single failed call is a fault of the section.
     pub(super) async fn work(&self, section: &Section, before: &[(String, String)]) -> Result<Worked, End> {
         let mut worked = Worked { id: section.id.clone(), ..Worked::default() };
         let (sources, unknown) = self.given.sources_of(section);
@@ -82,7 +80,7 @@ impl Shared<'_> {
         Ok(worked)
     }
 
-    /// Reads a source: its parts at once, then merges level by level as the plan says.
+    /// Reads a source: its parts concurrently, then merges level by level according to the plan.
     async fn read(
         &self,
         section: &Section,
@@ -122,7 +120,7 @@ impl Shared<'_> {
         Ok((results.into_iter().flatten().collect(), faults))
     }
 
-    /// Merges what a group found. Where the model's answer is of no use, all of it is carried up.
+    /// Merges the facts of a group. If the model's answer is unusable, all facts are carried up.
     async fn reduce(&self, brief: &str, group: &[Vec<Fact>]) -> Result<(Vec<Fact>, Option<String>), End> {
         let facts: Vec<Fact> = group.iter().flatten().cloned().collect();
         if group.iter().filter(|facts| !facts.is_empty()).count() < 2 {
@@ -132,7 +130,7 @@ impl Shared<'_> {
         match self.found(&request, "a merge").await? {
             Ok(found) => {
                 let merged = joined(&found, &facts);
-                // A merge that loses everything is no merge.
+                // An empty merge counts as unusable.
                 Ok(if merged.is_empty() {
                     (facts, Some("a merge gave nothing".to_owned()))
                 } else {
@@ -143,7 +141,7 @@ impl Shared<'_> {
         }
     }
 
-    /// Checks what was found, and reads again what the check asks for, within the limits of the settings.
+    /// Reviews the facts, and reads again what the review asks for, within the limits of the settings.
     async fn review(
         &self,
         section: &Section,
@@ -196,13 +194,13 @@ impl Shared<'_> {
                 worked.reread += 1;
                 let (facts, faults) = self.read(section, found[at].0, brief, guidance.as_deref()).await?;
                 worked.faults.extend(faults);
-                // What was found before stays; the same twice is one fact.
+                // Earlier facts are kept; duplicates become one fact.
                 found[at].1.extend(facts);
             }
         }
     }
 
-    /// What the advisor says about reading again, if there is one and it answers.
+    /// The advisor's advice about reading again, if there is an advisor and it answers.
     async fn advice(&self, section: &Section, gaps: &[String], guidance: Option<&str>) -> Option<String> {
         let advisor = self.advisor?;
         let question = Map::from_iter([
@@ -215,7 +213,7 @@ impl Shared<'_> {
         answer.get("response")?.as_str().map(str::to_owned)
     }
 
-    /// Writes the section, once more if it states numbers that nothing supports.
+    /// Writes the section, and rewrites it once if it states unsupported numbers.
     async fn write(
         &self,
         section: &Section,
@@ -252,7 +250,7 @@ impl Shared<'_> {
             unsupported = traced.unsupported().map(|one| text[one.range.clone()].trim().to_owned()).collect();
             worked.text = Some(text);
             worked.trace = Some(traced);
-            // Numbers of sections before stand in no fact of this one.
+            // Numbers of earlier sections are not among the facts of this one.
             if unsupported.is_empty() || !before.is_empty() {
                 break;
             }
@@ -260,7 +258,7 @@ impl Shared<'_> {
         Ok(())
     }
 
-    /// Asks for an object; an answer that is none is asked for once more.
+    /// Asks for an object; asks once more if the answer is not one.
     async fn found(&self, request: &Request, what: &str) -> Result<Result<Found, String>, End> {
         let mut fault = String::new();
         for _ in 0..=SECOND_TRIES {
@@ -282,7 +280,7 @@ impl Shared<'_> {
         Manner { own: agent.system_prompt.as_deref(), sampling: Sampling { max_tokens, ..wanted.clone() } }
     }
 
-    /// Calls the model when it is this call's turn. What would fail for every other call too ends the work.
+    /// Calls the model when a slot is free. A failure that would affect every other call ends the work.
     async fn ask(&self, plane: Plane, request: &Request) -> Result<Result<Reply, String>, End> {
         let _permit = self.permits.acquire().await.map_err(|error| End::Room(error.to_string().into()))?;
         if self.context.time_left().is_zero() {
@@ -318,7 +316,7 @@ fn merged(found: &[(&Source, Vec<Fact>)], authority: &Authority) -> Vec<MergedFa
     merge(found.iter().flat_map(|(_, facts)| facts.iter().cloned()), authority)
 }
 
-/// What a merge says, with the places of the findings that it rests on. What rests on none is not taken.
+/// The facts of a merge, with the places of the findings that support them. Unsupported facts are dropped.
 fn joined(found: &Found, facts: &[Fact]) -> Vec<Fact> {
     let list = found.values.iter().find(|(key, _)| key == "findings").and_then(|(_, value)| value.as_array());
     let mut merged = Vec::new();

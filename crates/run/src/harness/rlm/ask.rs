@@ -1,23 +1,23 @@
-//! Sub-calls: what a model is asked when a cell calls `extract`, `verify` and the like, and what the cell gets back.
+//! Sub-calls: the requests behind `extract`, `verify` and so on, and the results that cells get.
 
 use aec_model::message::{Message, Reply, Request, Role, Sampling, Tool, ToolChoice};
 use serde_json::{Map, Value, json};
 
 use super::session::Subcall;
 
-/// A sub-call that needs no implementation of the task.
+/// A built-in sub-call.
 pub(super) struct Kind {
     pub(super) name: &'static str,
     pub(super) parameters: &'static [&'static str],
-    /// Parameters without which it means nothing.
+    /// Required parameters.
     needs: &'static [&'static str],
-    /// What the model that drives the session is told.
+    /// The description for the model that drives the session.
     pub(super) about: &'static str,
-    /// What the model that answers is told.
+    /// The role of the model that answers.
     role: &'static str,
 }
 
-/// The sub-calls there are. `ask_model` is for implementations of tasks.
+/// The built-in sub-calls. `ask_model` is for functions of tasks.
 const KINDS: [Kind; 7] = [
     Kind {
         name: "extract",
@@ -81,7 +81,7 @@ pub(super) fn kind(name: &str) -> Option<&'static Kind> {
     KINDS.iter().find(|kind| kind.name == name)
 }
 
-/// A sub-call as the session needs to know it.
+/// A sub-call as the session sees it.
 pub(super) fn offer(name: &str, description: &str) -> Option<Subcall> {
     let kind = kind(name)?;
     let about = if description.is_empty() { kind.about } else { description };
@@ -92,7 +92,7 @@ pub(super) fn offer(name: &str, description: &str) -> Option<Subcall> {
     })
 }
 
-/// The request that a sub-call becomes. `section` is what the report says of the section that it is for.
+/// The request of a sub-call. `section` is what the report says about its section.
 pub(super) fn request(
     kind: &Kind,
     arguments: &Map<String, Value>,
@@ -138,7 +138,7 @@ pub(super) fn request(
     Ok(request)
 }
 
-/// A tool whose arguments are the asked fields, where their names allow that: providers hold models to such a form.
+/// A tool whose arguments are the requested fields, if their names allow that: providers enforce such a form.
 fn fields_tool(arguments: &Map<String, Value>) -> Option<Tool> {
     let names: Vec<&str> = match arguments.get("fields")? {
         Value::Array(names) => names.iter().map(Value::as_str).collect::<Option<_>>()?,
@@ -160,7 +160,7 @@ fn fields_tool(arguments: &Map<String, Value>) -> Option<Tool> {
     })
 }
 
-/// What the cell gets of the answer.
+/// The result for the cell.
 pub(super) fn result(kind: &Kind, reply: &Reply) -> Value {
     let text = reply.text();
     let mut fields = Map::new();
@@ -196,7 +196,7 @@ fn take(fields: &mut Map<String, Value>, object: &Map<String, Value>, names: &[&
     }
 }
 
-/// The object in an answer. What the model gave without a value is null.
+/// The object in an answer. Keys without a value become null.
 fn object_in(text: &str) -> Result<Map<String, Value>, String> {
     let reply = aec_rlm::reply::Reply::read(text).map_err(|error| error.to_string())?;
     let absent = reply.absent.into_iter().map(|key| (key, Value::Null));

@@ -1,4 +1,4 @@
-//! What cells ask of the harness: sub-calls, notes, the report, advice. All of it outlives the session.
+//! Requests of cells to the harness: sub-calls, notes, the report, advice. Their state outlives the session.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,7 +17,6 @@ use crate::harness::TrialContext;
 use crate::harness::advisor::Advisor;
 use crate::harness::guard::{Guard, Plane, refusal, told};
 
-/// Answers what cells ask.
 pub(super) struct CellRequests<'a> {
     pub(super) context: &'a TrialContext,
     pub(super) guard: &'a Guard,
@@ -26,19 +25,18 @@ pub(super) struct CellRequests<'a> {
     pub(super) state: &'a State,
 }
 
-/// The models of a run.
 pub(super) struct Models {
     pub(super) subcalls: Model,
     pub(super) compaction: Model,
     pub(super) advisor: Option<Advisor>,
 }
 
-/// What must not be lost with a session.
+/// State that must survive the loss of a session.
 pub(super) struct State {
     pub(super) notes: Mutex<BTreeMap<String, Value>>,
     pub(super) report: Option<Mutex<ReportState>>,
     pub(super) submitted: Mutex<bool>,
-    /// How deep calls of the task's own functions are.
+    /// The nesting depth of calls of the task's functions.
     depths: Mutex<HashMap<u64, u32>>,
     permits: Semaphore,
 }
@@ -101,14 +99,14 @@ impl CellRequests<'_> {
         }
     }
 
-    /// A function of the task begins: what it asks is one deeper than itself.
+    /// Begins a function of the task: its requests are one level deeper.
     fn go_deeper(&self, call: &Call) -> Result<Value, String> {
         let depth = self.depth(call)?;
         lock(&self.state.depths).insert(call.id, depth);
         Ok(call.id.into())
     }
 
-    /// How deep a call is, if it may be made.
+    /// The depth of a call, if it is allowed.
     fn depth(&self, call: &Call) -> Result<u32, String> {
         let above =
             call.parent.and_then(|parent| lock(&self.state.depths).get(&parent).copied()).unwrap_or(0);
@@ -142,7 +140,7 @@ impl CellRequests<'_> {
         result
     }
 
-    /// Asks a model beside the conversation.
+    /// Calls a model outside the conversation.
     pub(super) async fn ask(&self, plane: Plane, model: &Model, request: &Request) -> Result<Reply, Failure> {
         self.guard.ask(self.context, plane, model, request).await
     }

@@ -1,5 +1,5 @@
-//! Shortening a conversation: a summary takes the place of its middle. The instruction, the system prompt and the last
-//! turn stay word for word; variables and notes are told anew.
+//! Shortens a conversation: a summary replaces its middle. The instruction, the system prompt and the last turn stay
+//! unchanged; variables and notes are listed again.
 
 use aec_model::message::{Message, Part, Request, Role, Sampling};
 
@@ -8,13 +8,13 @@ use super::session::Variable;
 use crate::harness::guard::Plane;
 use crate::harness::tools::cut_text;
 
-/// Messages at the beginning that are never touched: system prompt and instruction.
+/// Messages at the beginning that always stay: system prompt and instruction.
 const KEPT: usize = 2;
 
-/// Tokens of a summary.
+/// Most tokens of a summary.
 const SUMMARY: u32 = 4096;
 
-/// Bytes of one message that whoever summarises reads.
+/// Bytes of one message that the summarising model reads.
 const READ: usize = 6000;
 
 /// Bytes of the list of variables, and of that of notes.
@@ -24,38 +24,38 @@ const ROLE: &str = "You summarise the work of another model so that it can go on
                     paragraphs: what was read, what was found (with numbers, units and places), what was done, what is \
                     left, which way was taken, what went wrong. Invent nothing.";
 
-/// What a compaction came to.
+/// The result of a compaction.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Compacted {
     pub(super) messages: usize,
     pub(super) summary: String,
-    /// Why there is no summary of a model, if there is none.
+    /// Why no model summarised, if so.
     pub(super) fault: Option<String>,
 }
 
-/// Shortens a conversation of a model with a window of so many tokens. Without an answer of the model, variables and notes alone are told.
+/// Shortens a conversation for a window in tokens. Without a model's answer the summary is variables and notes.
 pub(super) async fn compact(
-    desk: &CellRequests<'_>,
+    requests: &CellRequests<'_>,
     messages: &mut Vec<Message>,
     variables: &[Variable],
     window: u64,
 ) -> Compacted {
     let last = last_turn(messages);
     let middle = &messages[KEPT.min(last)..last];
-    // Two bytes for each token of the window leave room for the rest, whatever the language.
+    // Two bytes for each token of the window leave enough for the rest, in any language.
     let share = usize::try_from(window.saturating_mul(2)).unwrap_or(usize::MAX) / middle.len().max(1);
     let told: Vec<String> = middle.iter().map(|message| cut_text(&said(message), READ.min(share))).collect();
-    let inventory = inventory(desk, variables);
+    let inventory = inventory(requests, variables);
     let before = messages.len();
     let asked = format!("{}\n\n{inventory}", told.join("\n"));
     let request = Request {
         messages: vec![Message::text(Role::System, ROLE), Message::text(Role::User, asked)],
-        sampling: Sampling { max_tokens: Some(desk.guard.output_limit(SUMMARY)), ..Sampling::default() },
+        sampling: Sampling { max_tokens: Some(requests.guard.output_limit(SUMMARY)), ..Sampling::default() },
         ..Request::default()
     };
-    let answered = match desk.guard.enter(Plane::Compaction) {
-        Ok(()) => desk
-            .ask(Plane::Compaction, &desk.models.compaction, &request)
+    let answered = match requests.guard.enter(Plane::Compaction) {
+        Ok(()) => requests
+            .ask(Plane::Compaction, &requests.models.compaction, &request)
             .await
             .map_err(|error| error.to_string()),
         Err(limit) => Err(limit.name().to_owned()),
@@ -77,18 +77,18 @@ pub(super) async fn compact(
     Compacted { messages: before, summary, fault }
 }
 
-/// Where the last turn begins: calls and their results must stay together.
+/// The start of the last turn: calls and their results must stay together.
 fn last_turn(messages: &[Message]) -> usize {
     messages.iter().rposition(|message| message.role == Role::Assistant).unwrap_or(messages.len()).max(KEPT)
 }
 
-fn inventory(desk: &CellRequests<'_>, variables: &[Variable]) -> String {
+fn inventory(requests: &CellRequests<'_>, variables: &[Variable]) -> String {
     let variables: Vec<String> = variables
         .iter()
         .map(|one| format!("- {}: {}{} {}", one.name, one.r#type, one.size, one.preview))
         .collect();
     let mut text = format!("Variables of the session:\n{}\n", cut_text(&variables.join("\n"), INVENTORY));
-    let notes = lock(&desk.state.notes);
+    let notes = lock(&requests.state.notes);
     if !notes.is_empty() {
         let lines: Vec<String> = notes
             .iter()
@@ -97,7 +97,7 @@ fn inventory(desk: &CellRequests<'_>, variables: &[Variable]) -> String {
         text.push_str(&format!("Notes:\n{}\n", cut_text(&lines.join("\n"), INVENTORY)));
     }
     drop(notes);
-    if let Some(report) = &desk.state.report {
+    if let Some(report) = &requests.state.report {
         let status = lock(report).status();
         text.push_str(&format!(
             "Report: {} of {} sections are filled; open: {}\n",

@@ -1,7 +1,7 @@
-//! What a task gives to the harness: `rlm.toml`, the report that it names, inputs and functions of its own.
+//! A task's input to the harness: `rlm.toml`, the report that it names, inputs and functions.
 //!
-//! Files that agents see anyway are used where they lie. Others are put into the room under `/inputs`, read-only. Nothing
-//! of a verifier or a solution can be named.
+//! Files in the workspace are used in place. Others are put into the sandbox under `/inputs`, read-only. Files of a
+//! verifier or a solution cannot be used.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::harness::settings_file::{TaskDirectory, checked};
 use crate::room::ExtraFile;
 use crate::task::PreparedTask;
 
-/// Where files lie that are no part of the workspace.
+/// The directory of files that are not part of the workspace.
 const INPUTS: &str = "/inputs";
 
 /// Bytes of one file.
@@ -25,16 +25,15 @@ const LARGEST: u64 = 256 * 1024 * 1024;
 /// Directories of a task that agents must not see.
 const HIDDEN: [&str; 2] = ["tests", "solution"];
 
-/// What a task gives.
 #[derive(Debug)]
 pub(super) struct Given {
     pub(super) settings: RlmSettings,
     pub(super) report: Option<ReportState>,
     pub(super) inputs: Vec<Input>,
     pub(super) custom: Vec<Custom>,
-    /// Files to be put into the room.
+    /// Files to put into the sandbox.
     pub(super) files: Vec<ExtraFile>,
-    /// What is to be said about the files and keeps nobody from working.
+    /// Remarks about the files that do not prevent the work.
     pub(super) notes: Vec<String>,
 }
 
@@ -43,7 +42,7 @@ impl Given {
         Self { settings, report, inputs: Vec::new(), custom: Vec::new(), files: Vec::new(), notes }
     }
 
-    /// Reads what a task gives; without `rlm.toml` it is the defaults.
+    /// Reads a task's input; without `rlm.toml` the defaults apply.
     pub(super) fn read(task: &PreparedTask) -> Result<Self, String> {
         let mut notes = Vec::new();
         if task.task.path.as_os_str().is_empty() {
@@ -75,7 +74,7 @@ impl Given {
         Ok(given)
     }
 
-    /// Where a file of the task lies in the room.
+    /// The path of a task's file in the sandbox.
     fn place(&mut self, task: &PreparedTask, tree: &Tree, source: &str) -> Result<String, String> {
         let is_it = |place: &str, from: Option<&str>| place == source || from == Some(source);
         let known = task.files.iter().find(|file| is_it(&file.place, file.facts.source.as_deref()));
@@ -93,7 +92,7 @@ impl Given {
             if below(&file.place) {
                 return Ok(format!("/workspace/{source}"));
             }
-            // Files of `environment/` lie in the workspace without that part of their path.
+            // Files of `environment/` are in the workspace without that part of their path.
             let from = file.facts.source.as_deref().unwrap_or_default();
             let dropped = from.len().saturating_sub(file.place.len());
             return Ok(format!("/workspace/{}", source.get(dropped..).unwrap_or_default()));

@@ -1,8 +1,8 @@
-//! `rlm`: the model drives a Python session and asks other models through it. What it works on stays in variables, outside
-//! its context window.
+//! `rlm`: the model drives a Python session and calls other models from it. Its data stays in variables, outside the
+//! context window.
 //!
-//! The session runs in the trial's room, without keys and network. Everything that must be trusted is on this side:
-//! limits, notes, the report, the calls of models.
+//! The session runs in the trial's sandbox, without keys and network. Everything that must be trusted is in this
+//! process: limits, notes, the report, model calls.
 
 mod ask;
 mod cell_requests;
@@ -38,13 +38,12 @@ use crate::workspace::{Workspace, blocking};
 /// The tool that runs code.
 const REPL: &str = "repl";
 
-/// Replies without code in a row after which the work is over.
+/// Consecutive replies without code after which the work ends.
 const MOST_IDLE: u32 = 5;
 
-/// Sessions that may be lost.
+/// How many sessions may be lost.
 const MOST_SESSIONS: u32 = 10;
 
-/// Runs the harness.
 pub async fn run(context: &mut TrialContext) -> Rollout {
     match Work::prepare(context).await {
         Ok(work) => work.carry_out(context).await,
@@ -52,12 +51,12 @@ pub async fn run(context: &mut TrialContext) -> Rollout {
     }
 }
 
-/// Whether the files that a task brings for this harness are in order.
+/// Checks the files that a task has for this harness.
 pub(crate) fn check(task: &PreparedTask) -> Result<(), String> {
     Given::read(task).map(drop)
 }
 
-/// A run under way.
+/// A run in progress.
 struct Work {
     given: Given,
     setup: Setup,
@@ -72,14 +71,14 @@ struct Work {
     cells: u32,
     sessions: u32,
     compactions: u32,
-    /// Turns since a section of the report was filled.
+    /// Turns since a section of the report was last filled.
     idle_turns: u32,
     filled: usize,
     model: Option<String>,
     finale: Option<Finale>,
 }
 
-/// What the work was ended with.
+/// How the work was ended.
 struct Finale {
     value: Value,
     text: String,
@@ -187,8 +186,8 @@ impl Work {
         rollout
     }
 
-    /// What is handed over beside the output file: the report is submitted; the value of `FINAL`, or else what was said
-    /// with it, is the last word.
+    /// The answers besides the output file: the report is submitted; the value of `FINAL`, or else the text with it, is
+    /// the final text.
     fn handed_in(&self, output_path: &str) -> (Option<Submitted>, Option<String>) {
         if let Some(report) = &self.state.report
             && *lock(&self.state.submitted)
@@ -225,7 +224,7 @@ impl Work {
                 Err(failure) if failure.account == Some(AccountKind::Harness) => {
                     return End::Limit(Limit::Cost);
                 }
-                // The provider knows the window best. A conversation that was just shortened gets no shorter.
+                // The provider knows its window best. A conversation that was just shortened cannot become shorter.
                 Err(failure) if failure.kind == FailureKind::Overlong => {
                     if was_overlong {
                         return End::Limit(Limit::Context);
@@ -258,7 +257,7 @@ impl Work {
         }
     }
 
-    /// Carries out a reply.
+    /// Executes a reply.
     async fn turn(&mut self, context: &mut TrialContext, mut reply: Reply) -> Result<Turn, End> {
         let text = reply.text();
         let calls: Vec<ToolCall> = reply.tool_calls().cloned().collect();
@@ -274,7 +273,7 @@ impl Work {
                 self.say(context, nudge.to_owned());
                 return Ok(Turn::Idle);
             };
-            // What a model writes after its code it cannot know yet.
+            // Text after the code is dropped: the model could not know the result yet.
             let code = code.to_owned();
             reply.parts = vec![Part::text(&text[..end])];
             let call = ToolCall {
@@ -310,7 +309,7 @@ impl Work {
         self.request.messages.push(Message::text(Role::User, text));
     }
 
-    /// Runs the code of a call; what the model reads of it, and whether that ended the work.
+    /// Runs the code of a call; returns what the model reads of it, and whether it ended the work.
     async fn cell(
         &mut self,
         context: &mut TrialContext,
@@ -331,14 +330,14 @@ impl Work {
         };
         self.cells += 1;
         let limit = Duration::from_secs(context.agent.parameters.command_timeout.into());
-        let desk = CellRequests {
+        let requests = CellRequests {
             context,
             guard: &self.guard,
             settings: &self.given.settings,
             models: &self.models,
             state: &self.state,
         };
-        let cell = self.session.run(&code, limit, context.deadline, kept(), &desk).await?;
+        let cell = self.session.run(&code, limit, context.deadline, kept(), &requests).await?;
         let budget = context.agent.parameters.tool_output as usize;
         let shown =
             show(&self.workspace, self.cells, &cell.output, &aec_sandbox::Captured::default(), budget).await;
@@ -367,7 +366,7 @@ impl Work {
         Ok((observed, is_final))
     }
 
-    /// Adds what is to be said after a cell: how far the report is, and that a limit is near.
+    /// Adds the progress of the report, and a warning when a limit is near.
     fn after(&mut self, cell: &Cell, observed: &mut String) {
         let status = self.state.report.as_ref().map(|report| lock(report).status());
         let filled = status.as_ref().map_or(0, |status| status.completed.len());
@@ -383,7 +382,7 @@ impl Work {
         }
     }
 
-    /// A new session in place of one that was lost.
+    /// Replaces a lost session.
     async fn renew(&mut self, context: &TrialContext) -> Result<(), End> {
         if self.sessions >= MOST_SESSIONS {
             return Err(End::Agent(format!("{MOST_SESSIONS} sessions were lost to the agent's code")));
@@ -410,15 +409,15 @@ impl Work {
         None
     }
 
-    /// Tokens of the model's window. Settings may ask for less than it has, and do not give it more.
+    /// Tokens of the model's window. Settings may lower it, but not raise it.
     fn window(&self, context: &TrialContext) -> u64 {
         let real = context.agent.model.as_ref().and_then(Model::context_window);
         self.given.settings.execution.context_limit.min(real.unwrap_or(u64::MAX)).max(1)
     }
 
-    /// Puts a summary in the place of all but the beginning and the last turn.
+    /// Replaces everything except the beginning and the last turn by a summary.
     async fn shorten(&mut self, context: &TrialContext) {
-        let desk = CellRequests {
+        let requests = CellRequests {
             context,
             guard: &self.guard,
             settings: &self.given.settings,
@@ -426,7 +425,7 @@ impl Work {
             state: &self.state,
         };
         let most = self.window(context);
-        let compacted = compact::compact(&desk, &mut self.request.messages, &self.variables, most).await;
+        let compacted = compact::compact(&requests, &mut self.request.messages, &self.variables, most).await;
         self.compactions += 1;
         let mut metadata = Map::new();
         metadata.insert("plane".to_owned(), Plane::Compaction.name().into());
@@ -439,14 +438,14 @@ impl Work {
     }
 }
 
-/// What a turn came to.
+/// The result of a turn.
 enum Turn {
     Worked,
     Idle,
     Final,
 }
 
-/// The limits that the agent's parameters set; they can only lower those of the task.
+/// The limits in the agent's parameters; they can only lower those of the task.
 fn overrides(context: &TrialContext) -> Overrides {
     let parameters = &context.agent.parameters;
     Overrides {

@@ -1,4 +1,4 @@
-//! What the model is told: made from what is really there, so that no text speaks of a function that does not exist.
+//! The model's instructions, derived from the actual setup, so that they never mention a function that does not exist.
 
 use aec_rlm::report::Status;
 use aec_task::long_documents::settings::RlmSettings;
@@ -10,7 +10,7 @@ use crate::harness::tools::cut_text;
 /// Bytes of the names of new variables.
 const NAMED: usize = 2000;
 
-/// How a model hands over its code.
+/// How a model passes its code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Surface {
     /// As a call of the tool `repl`.
@@ -20,7 +20,6 @@ pub enum Surface {
 }
 
 impl Surface {
-    /// The name as written in parameters.
     pub fn name(self) -> &'static str {
         match self {
             Self::Tool => "tool",
@@ -29,7 +28,7 @@ impl Surface {
     }
 }
 
-/// The functions of a session, one a line.
+/// The functions of a session, one per line.
 pub(super) fn functions(setup: &Setup) -> String {
     let mut lines = vec![
         (
@@ -140,8 +139,8 @@ fn bullets<T: AsRef<str>>(lines: impl IntoIterator<Item = T>) -> String {
     lines.into_iter().map(|line| format!("- {}", line.as_ref())).collect::<Vec<_>>().join("\n")
 }
 
-/// What the model reads of a cell, beside its output: what went wrong, what changed, how far the work is.
-/// What is long is cut to `most` bytes.
+/// What the model reads of a cell besides its output: errors, changed variables, progress. Long texts are cut to `most`
+/// bytes.
 pub(super) fn observed(shown: &str, cell: &Cell, before: &[Variable], most: usize) -> String {
     let mut text = shown.trim_end().to_owned();
     if let Some(error) = &cell.error {
@@ -173,7 +172,7 @@ pub(super) fn observed(shown: &str, cell: &Cell, before: &[Variable], most: usiz
     text
 }
 
-/// A line on how far the report is; more than a line when nothing moves.
+/// A line on the progress of the report; more than a line when there is none.
 pub(super) fn footer(settings: &RlmSettings, status: Option<&Status>, idle_turns: u32) -> Option<String> {
     const GENTLE: u32 = 10;
     const STRONG: u32 = 20;

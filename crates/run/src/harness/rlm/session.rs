@@ -1,8 +1,8 @@
-//! A Python session inside the trial's room: cells go in, output comes out, and whatever is not Python is asked of us.
+//! A Python session inside the trial's sandbox: runs cells, returns their output, passes requests to the harness.
 //!
-//! The process holds nothing that it must not lose or show. Its limits are the room's; a cell that takes too long is
-//! interrupted, and one that does not heed that is ended with its process. What it prints comes through a pipe and
-//! ends, cell by cell, with a mark that is drawn anew each time.
+//! The process holds nothing that it must not lose or reveal. The sandbox limits it; a cell that takes too long is
+//! interrupted, and if it ignores that, its process is killed. Its output comes through a pipe; a random mark, new for
+//! each cell, ends the cell's output.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -31,25 +31,22 @@ const GRACE: Duration = Duration::from_secs(2);
 /// How long a new session may take to be ready.
 const START: Duration = Duration::from_mins(1);
 
-/// How long the last output of a cell that has ended may take.
+/// How long the last output of a finished cell may take.
 const LAST_OUTPUT: Duration = Duration::from_secs(2);
 
-/// What a session is given at its beginning.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Setup {
     /// The task's prompt.
     pub(super) context: String,
     /// What `HELP()` prints.
     pub(super) help: String,
-    /// Calls at once.
+    /// Concurrent calls.
     pub(super) workers: u32,
-    /// Functions that ask a model.
     pub(super) subcalls: Vec<Subcall>,
-    /// Functions that the task brings.
+    /// Functions that the task provides.
     pub(super) custom: Vec<Custom>,
-    /// Variables that are there from the beginning.
+    /// Initial variables.
     pub(super) inputs: Vec<Input>,
-    /// Whether there is a report to fill.
     pub(super) report: bool,
     pub(super) advisor: bool,
 }
@@ -62,18 +59,18 @@ pub(super) struct Subcall {
     pub(super) description: String,
 }
 
-/// A function that the task brings.
+/// A function that the task provides.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Custom {
     pub(super) name: String,
     pub(super) path: String,
     pub(super) function: String,
-    /// What the model is told about it.
+    /// The description for the model.
     #[serde(skip)]
     pub(super) description: String,
 }
 
-/// A variable that is there from the beginning.
+/// An initial variable.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Input {
     pub(super) name: String,
@@ -82,46 +79,41 @@ pub(super) struct Input {
     pub(super) pre_parse: bool,
 }
 
-/// What a cell asks of us.
+/// A request from a cell.
 #[derive(Debug, Deserialize)]
 pub(super) struct Call {
     pub(super) id: u64,
     pub(super) name: String,
     #[serde(default)]
     pub(super) arguments: Value,
-    /// The call of the task's own function that it belongs to.
+    /// The call of the task's function to which it belongs.
     pub(super) parent: Option<u64>,
 }
 
-/// Answers what cells ask.
+/// Answers requests from cells.
 pub(super) trait Host: Sync {
-    /// The answer, or what the cell is told instead.
+    /// The answer, or the error for the cell.
     fn answer(&self, call: &Call) -> impl Future<Output = Result<Value, String>> + Send;
 }
 
-/// What a cell came to.
+/// The result of a cell.
 #[derive(Debug, Default)]
 pub(super) struct Cell {
-    /// What was printed.
     pub(super) output: Captured,
-    /// What went wrong.
     pub(super) error: Option<CellError>,
-    /// The variables afterwards.
+    /// The variables after the cell.
     pub(super) variables: Vec<Variable>,
-    /// The value with which the work was ended, if it was.
+    /// The value that ended the work, if it did.
     pub(super) finale: Option<Value>,
-    /// Whether the session is gone, and all variables with it.
+    /// Whether the session and all its variables are lost.
     pub(super) lost: bool,
-    /// How long it took.
     pub(super) duration: Duration,
 }
 
-/// What went wrong in a cell.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(super) struct CellError {
-    /// The class of the exception, `Interrupted`, or what became of the session.
+    /// The class of the exception, `Interrupted`, or what happened to the session.
     pub(super) kind: String,
-    /// All of it.
     pub(super) text: String,
 }
 
@@ -130,7 +122,7 @@ pub(super) struct CellError {
 pub(super) struct Variable {
     pub(super) name: String,
     pub(super) r#type: String,
-    /// Such as `[3]`; empty for what has no size.
+    /// Such as `[3]`; empty for values without a size.
     pub(super) size: String,
     pub(super) preview: String,
 }
@@ -157,19 +149,19 @@ struct Final {
     value: Value,
 }
 
-/// A session. Dropping it leaves the process to the room.
+/// A session. Dropping it leaves the process to the sandbox.
 pub(super) struct Session {
     workspace: Workspace,
     frames: Frames,
     wire: Wire,
     output: pipe::Receiver,
-    /// What was printed after the last mark.
+    /// Output after the last mark.
     early: Vec<u8>,
     cells: u32,
 }
 
 impl Session {
-    /// Starts a session, after ending whatever ran in the room; and what of its setup did not work.
+    /// Starts a session, after ending everything that ran in the sandbox; also returns what failed in its setup.
     pub(super) async fn start(workspace: &Workspace, setup: &Setup) -> Result<(Self, Vec<String>), End> {
         workspace.evict().await?;
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
@@ -201,7 +193,7 @@ impl Session {
         }
     }
 
-    /// What a process that has ended printed last.
+    /// The last output of a process that has ended.
     async fn last_words(&mut self) -> String {
         let mut said = Vec::new();
         let mut reader = (&mut self.output).take(4096);
@@ -210,7 +202,7 @@ impl Session {
         if said.trim().is_empty() { String::new() } else { format!("; it says: {}", said.trim()) }
     }
 
-    /// Runs a cell. `limit` is the time that its own work may take: while it waits for an answer, time stands still.
+    /// Runs a cell. `limit` bounds its own work: the time in which it waits for an answer does not count.
     pub(super) async fn run(
         &mut self,
         code: &str,
@@ -276,7 +268,7 @@ impl Session {
                 }
                 read = printed.read(&mut self.output) => {
                     if !read {
-                        // Nobody can print any more; the end of the session is told by its socket.
+                        // No process can print any more; the socket shows whether the session has ended.
                         printed.is_closed = true;
                     }
                 }
@@ -303,7 +295,7 @@ fn crashed(error: &io::Error) -> CellError {
     CellError { kind: "Crashed".to_owned(), text }
 }
 
-/// The time of a cell: it stands still while the cell waits for us, and the agent's time goes on in any case.
+/// The time of a cell: it stops while the cell waits for the harness, but the agent's time always runs.
 struct CellClock {
     left: Duration,
     running_since: Option<Instant>,
@@ -340,11 +332,11 @@ impl CellClock {
     }
 }
 
-/// What a cell prints, up to its mark.
+/// The output of a cell, up to its mark.
 struct Printed {
     mark: String,
     capture: Capture,
-    /// What may be the beginning of the mark, or was printed after it.
+    /// Bytes that may begin the mark, or that came after it.
     held: Vec<u8>,
     is_marked: bool,
     is_closed: bool,
@@ -375,7 +367,7 @@ impl Printed {
         }
     }
 
-    /// Reads what there is; false at the end.
+    /// Reads the available output; false at the end.
     async fn read(&mut self, output: &mut pipe::Receiver) -> bool {
         if self.is_closed || self.is_marked {
             std::future::pending::<()>().await;
@@ -394,7 +386,7 @@ impl Printed {
         while !self.is_marked && self.read(output).await {}
     }
 
-    /// What was printed, and what belongs to the next cell.
+    /// The output, and what belongs to the next cell.
     fn finish(mut self) -> (Captured, Vec<u8>) {
         if !self.is_marked {
             let held = std::mem::take(&mut self.held);
@@ -404,7 +396,7 @@ impl Printed {
     }
 }
 
-/// A number that a cell cannot know before it ends.
+/// A random number that a cell cannot guess before it ends.
 fn drawn() -> u64 {
     use std::hash::{BuildHasher as _, Hasher as _, RandomState};
     RandomState::new().build_hasher().finish()

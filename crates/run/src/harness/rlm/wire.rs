@@ -1,4 +1,4 @@
-//! Messages between a harness and a session: a length of four bytes, then so many bytes of JSON.
+//! Messages between a harness and a session: a length of four bytes, then that many bytes of JSON.
 
 use std::io;
 
@@ -8,26 +8,23 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
-/// Longest message that is read. What a session sends is not trusted.
+/// Longest message that is read, in bytes. A session is not trusted.
 const LONGEST: u32 = 64 * 1024 * 1024;
 
-/// The reading half. A message that has come in part is kept when the reading is given up.
+/// The reading half. A partial message is kept when reading is cancelled.
 pub(super) struct Frames {
     socket: OwnedReadHalf,
     buffer: bytes::BytesMut,
 }
 
-/// The writing half.
 pub(super) struct Wire(OwnedWriteHalf);
 
-/// Both halves of a socket.
 pub(super) fn split(socket: UnixStream) -> (Frames, Wire) {
     let (reader, writer) = socket.into_split();
     (Frames { socket: reader, buffer: bytes::BytesMut::new() }, Wire(writer))
 }
 
 impl Frames {
-    /// The next message.
     pub(super) async fn next<T: DeserializeOwned>(&mut self) -> io::Result<T> {
         loop {
             if let Some(message) = self.whole()? {

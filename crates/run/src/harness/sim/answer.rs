@@ -1,4 +1,4 @@
-//! Making mistakes in an answer: field by field where it is JSON, number by number where it is text.
+//! Makes mistakes in an answer: by field in JSON, by number in text.
 
 use std::ops::Range;
 
@@ -14,24 +14,24 @@ const MISSING: f64 = 0.1;
 /// How often a wrong field is swapped with another wrong one.
 const SWAPPED: f64 = 0.15;
 
-/// Which field, if it is one, and the mistake.
+/// The field, if it concerns one, and the mistake.
 pub(crate) type Mistake = (Option<String>, &'static str);
 
 /// An answer with mistakes.
 pub(crate) struct Spoiled {
     /// The text; absent when there is no file at all.
     pub(crate) text: Option<String>,
-    /// What was done to it.
+    /// The mistakes that were made.
     pub(crate) faults: Vec<Mistake>,
 }
 
-/// Makes mistakes. Over many draws the share of right fields is the skill.
+/// Makes mistakes. Over many draws the share of right fields equals the skill.
 pub(crate) fn spoil(right: &str, skill: f64, chance: &mut Chance) -> Spoiled {
     let whole = WHOLE * (1.0 - skill);
     if chance.happens(whole) {
         return spoil_whole(right, chance);
     }
-    // What whole answers take away is given back to the fields of the others.
+    // Compensates for whole answers that are spoiled, so that the share stays the skill.
     let skill = skill / (1.0 - whole);
     let objects = objects_in(right);
     if objects.is_empty() {
@@ -87,7 +87,7 @@ fn spoil_fields(fields: &mut Map<String, Value>, skill: f64, chance: &mut Chance
             faults.push((Some(name), "field_missing"));
             continue;
         }
-        // Only with a field that is to be wrong as well, or a right one would be spoiled.
+        // Only with another field that is to be wrong, or a right one would be spoiled.
         let other = wrong.iter().position(|other| differ(fields.get(other), &right));
         if let Some(other) = other
             && chance.happens(SWAPPED)
@@ -115,7 +115,7 @@ fn spoil_fields(fields: &mut Map<String, Value>, skill: f64, chance: &mut Chance
     faults
 }
 
-/// Whether two numbers are far enough apart to be told from each other.
+/// Whether two numbers differ enough to be distinguished.
 fn differ(one: Option<&Value>, other: &Value) -> bool {
     match (one.and_then(Value::as_f64), other.as_f64()) {
         (Some(one), Some(other)) => (one - other).abs() > 0.1 * one.abs().max(other.abs()),
@@ -123,7 +123,7 @@ fn differ(one: Option<&Value>, other: &Value) -> bool {
     }
 }
 
-/// In the manner of the original: on one line, or indented.
+/// Formatted like the original: on one line, or indented.
 fn written_like(original: &str, value: &Value) -> String {
     let text = if original.contains('\n') {
         serde_json::to_string_pretty(value)
@@ -168,7 +168,7 @@ fn lines(text: &str) -> Vec<Range<usize>> {
     ranges
 }
 
-/// The insides of fenced blocks.
+/// The contents of fenced blocks.
 fn fences(text: &str) -> Vec<Range<usize>> {
     let mut ranges = Vec::new();
     let mut at = 0;
@@ -207,7 +207,7 @@ pub(crate) fn wrong_numbers(text: &str, probability: f64, chance: &mut Chance) -
     (changed, faults)
 }
 
-/// Numbers that stand for themselves: not those in names such as `mm2` or `AS3600`.
+/// Separate numbers, not those in names such as `mm2` or `AS3600`.
 fn numbers_in(text: &str) -> Vec<Range<usize>> {
     let bytes = text.as_bytes();
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80;

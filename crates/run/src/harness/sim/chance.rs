@@ -1,14 +1,13 @@
-//! Luck that is the same for the same trial.
+//! Random choices that are the same for the same trial.
 
 use aec_base::digest::Hasher;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng as _, SeedableRng as _};
 
-/// A source of luck.
 pub(crate) struct Chance(ChaCha8Rng);
 
 impl Chance {
-    /// Drawn from the trial, the agent's own seed and its skill.
+    /// Seeded by the trial, the agent's own seed and its skill.
     pub(crate) fn new(trial: &[u8; 32], seed: i64, skill: f64) -> Self {
         let mut hasher = Hasher::default();
         hasher.part(trial);
@@ -17,14 +16,14 @@ impl Chance {
         Self(ChaCha8Rng::from_seed(*hasher.finish().bytes()))
     }
 
-    /// A number from 0 to 1, without 1.
+    /// A number from 0 to 1, excluding 1.
     #[expect(clippy::cast_precision_loss, reason = "53 bits fit")]
     pub(crate) fn unit(&mut self) -> f64 {
         const BITS: f64 = 9_007_199_254_740_992.0;
         (self.0.next_u64() >> 11) as f64 / BITS
     }
 
-    /// Whether something happens that happens this often.
+    /// True with this probability.
     pub(crate) fn happens(&mut self, probability: f64) -> bool {
         self.unit() < probability
     }
@@ -40,7 +39,6 @@ impl Chance {
         ((self.unit() * count as f64) as usize).min(count.saturating_sub(1))
     }
 
-    /// The items in another order.
     pub(crate) fn shuffled<T>(&mut self, mut items: Vec<T>) -> Vec<T> {
         for index in (1..items.len()).rev() {
             let other = self.below(index + 1);

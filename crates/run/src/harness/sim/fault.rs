@@ -1,4 +1,4 @@
-//! The mistakes that engineers make with a number.
+//! Typical mistakes of engineers with a number.
 
 use std::f64::consts::PI;
 
@@ -6,13 +6,13 @@ use serde_json::{Number, Value};
 
 use super::chance::Chance;
 
-/// A change that is smaller than this share would pass for right.
+/// A smaller relative change would count as right.
 const NOTICED: f64 = 0.02;
 
-/// Every kind of mistake with one number; the words are those of results.
+/// Every kind of mistake with one number; results use these words.
 const KINDS: [&str; 5] = ["unit_slip", "sign", "factor_forgotten", "rounded_too_early", "stale_value"];
 
-/// A wrong number, and which mistake made it so. What cannot go wrong in one way goes wrong in another.
+/// A wrong number, and the mistake. If one kind of mistake does not change the number, another is used.
 pub(crate) fn wrong_number(right: f64, chance: &mut Chance) -> (f64, &'static str) {
     for kind in chance.shuffled(KINDS.to_vec()) {
         let wrong = match kind {
@@ -33,11 +33,11 @@ pub(crate) fn wrong_number(right: f64, chance: &mut Chance) -> (f64, &'static st
             return (wrong, kind);
         }
     }
-    // Nothing but 0 stays what it is in all of these ways.
+    // Only 0 stays unchanged by all of these.
     (1.0, "stale_value")
 }
 
-/// Without the digits that only arithmetic put there.
+/// Removes digits that only come from floating-point arithmetic.
 fn tidy(value: f64) -> f64 {
     format!("{value:.9e}").parse().unwrap_or(value)
 }
@@ -50,8 +50,8 @@ pub(crate) fn json_number(value: f64, whole: bool) -> Value {
     Number::from_f64(value).map_or(Value::Null, Value::Number)
 }
 
-/// A value that is wrong: numbers by a mistake, truths by their opposite, texts by another text. `None` is a field
-/// that is left out, which is all that can be wrong with nothing.
+/// A wrong value: numbers by a mistake, booleans negated, texts replaced. `None` means that the field is left out, the
+/// only mistake possible with null.
 pub(crate) fn wrong_value(right: &Value, chance: &mut Chance) -> Option<(Value, &'static str)> {
     match right {
         Value::Number(number) => {
@@ -80,7 +80,7 @@ pub(crate) fn wrong_value(right: &Value, chance: &mut Chance) -> Option<(Value, 
     }
 }
 
-/// A text with its numbers wrong, or a text that says nothing.
+/// A text with its numbers wrong, or an empty phrase.
 fn wrong_text(text: &str, chance: &mut Chance) -> String {
     let changed = super::answer::wrong_numbers(text, 1.0, chance).0;
     if changed == text { "to be confirmed".to_owned() } else { changed }

@@ -1,12 +1,12 @@
-//! Lessons: texts that make an agent better or worse when its system prompt has them. How good a prompt is then follows a
-//! rule that only the experiment knows, so that a search for better prompts can be tried without a model.
+//! Lessons: texts in a system prompt that make an agent better or worse. The quality of a prompt then follows a rule
+//! that only the experiment knows, so that a search for better prompts can be tried without a model.
 
 use std::collections::BTreeMap;
 
-/// Parts of one in which a skill that was learnt is counted. Gains that add up to 1 then make exactly 1.
+/// The resolution of a learnt skill, as a fraction of one. With it, gains that add up to 1 make exactly 1.
 const PARTS: f64 = 1e9;
 
-/// The skill of an agent with this system prompt, and the lessons that it heeds.
+/// The skill of an agent with this system prompt, and the lessons that it applies.
 pub(super) fn heed<'a>(
     skill: f64,
     lessons: &'a BTreeMap<String, f64>,
@@ -22,12 +22,12 @@ pub(super) fn heed<'a>(
         return (skill, Vec::new());
     }
     let sum = heeded.iter().fold(skill, |sum, (_, gain)| sum + gain);
-    // Bounded first: what is rounded to nothing from below would be -0, which is another seed of its luck than 0.
+    // Clamped before rounding: otherwise rounding could give -0, which is a different random seed than 0.
     let skill = (sum.clamp(0.0, 1.0) * PARTS).round() / PARTS;
     (skill, heeded.into_iter().map(|(lesson, _)| lesson).collect())
 }
 
-/// A text as it is compared: without cases, and with one blank where there is white space.
+/// A text for comparison: in lower case, with single blanks.
 fn plain(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
 }
@@ -42,7 +42,7 @@ mod tests {
         (skill, heeded.into_iter().map(str::to_owned).collect())
     }
 
-    /// The bits, as luck is drawn from them.
+    /// The bits of the skill, which seed the random choices.
     fn bits(skill: f64, lessons: &[(&str, f64)], prompt: &str) -> u64 {
         heeded(skill, lessons, Some(prompt)).0.to_bits()
     }
@@ -84,7 +84,7 @@ mod tests {
         assert_eq!(bits(0.6, &[("a", 0.3), ("b", 0.1)], "a b"), 1.0_f64.to_bits());
         assert_eq!(bits(0.3, &[("a", -0.1), ("b", -0.2)], "a b"), 0.0_f64.to_bits());
         assert_eq!(bits(0.1, &[("a", 0.2)], "a"), 0.3_f64.to_bits());
-        // An agent that heeds nothing has the skill that was written, to the bit.
+        // An agent without lessons has exactly the given skill, to the bit.
         let third = 1.0 / 3.0;
         assert_eq!(bits(third, &up, "c"), third.to_bits());
     }

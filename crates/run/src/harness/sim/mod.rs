@@ -1,6 +1,6 @@
-//! `sim`: the reference solution with a skill. It makes the mistakes that engineers make, as often as its skill says,
-//! and the same ones each time the same trial is run. Lessons in its system prompt change its skill. For demonstrations, and
-//! for trying out statistics and searches for better prompts.
+//! `sim`: the reference solution with a skill. It makes typical mistakes of engineers, as often as its skill
+//! determines, and the same ones each time the same trial is run. Lessons in its system prompt change its skill. For
+//! demonstrations, and for trying statistics and searches for better prompts.
 
 mod answer;
 mod chance;
@@ -15,7 +15,7 @@ use self::answer::{Spoiled, spoil};
 use self::chance::Chance;
 use super::{End, Rollout, TrialContext, oracle};
 
-/// A larger answer is left as it is.
+/// In bytes; a larger answer is not changed.
 const LARGEST: u64 = 4 * 1024 * 1024;
 
 /// Runs the solution, then spoils its answer.
@@ -23,7 +23,7 @@ pub async fn run(context: &mut TrialContext) -> Rollout {
     let instruction = context.task.instruction.clone();
     let agent = Arc::clone(&context.agent);
     let lessons = &agent.parameters.lessons;
-    // Without lessons nothing listens to the prompt, and what nobody heard was not said.
+    // Without lessons the prompt has no effect, so it is not recorded as sent.
     let system_prompt = agent.system_prompt.clone().filter(|_| !lessons.is_empty());
     let (skill, heeded) = lesson::heed(agent.parameters.skill, lessons, system_prompt.as_deref());
     context.begin(system_prompt, &instruction);
@@ -35,7 +35,7 @@ pub async fn run(context: &mut TrialContext) -> Rollout {
     if lessons.is_empty() { rollout } else { rollout.with("lessons", Value::from(heeded)) }
 }
 
-/// What it leaves in place of the right answer in the trial with this key; nothing when it forgets to answer.
+/// The answer it leaves instead of the right one in the trial with this key; `None` when it leaves none.
 pub fn answer(right: &str, trial: &[u8; 32], seed: i64, skill: f64) -> Option<String> {
     spoil(right, skill, &mut Chance::new(trial, seed, skill)).text
 }
@@ -43,7 +43,7 @@ pub fn answer(right: &str, trial: &[u8; 32], seed: i64, skill: f64) -> Option<St
 async fn work(context: &mut TrialContext, skill: f64) -> Result<Vec<Value>, End> {
     let place = context.task.output_place().to_owned();
     oracle::solve(context).await?;
-    // The best is the solution itself, to the byte.
+    // With the best skill it is exactly the solution, byte for byte.
     if skill >= 1.0 {
         return Ok(Vec::new());
     }
@@ -53,7 +53,7 @@ async fn work(context: &mut TrialContext, skill: f64) -> Result<Vec<Value>, End>
         Err(_) => None,
     };
     let Some(right) = right else {
-        context.trajectory.note(format!("{place} is no text to make mistakes in"), Map::new());
+        context.trajectory.note(format!("{place} is not text in which to make mistakes"), Map::new());
         return Ok(Vec::new());
     };
     let mut chance = Chance::new(&context.seed, context.agent.parameters.seed, skill);
@@ -61,7 +61,7 @@ async fn work(context: &mut TrialContext, skill: f64) -> Result<Vec<Value>, End>
     if let Some(text) = text {
         workspace.write(&place, text.into_bytes()).await?;
     } else {
-        // A file cannot be unwritten through a handle, but the room's own shell can remove it.
+        // The workspace has no operation to remove a file, but the sandbox's shell can.
         let mut command = workspace.command(["rm", "-f", "--", place.as_str()]);
         command.deadline = context.time_left();
         workspace.exec(command).await?;

@@ -1,4 +1,4 @@
-//! What a call asks for, its arguments checked, and carrying it out in a workspace.
+//! The checked action of a tool call, and its execution in a workspace.
 
 use aec_judge::settle::order::Submitted;
 use aec_sandbox::SandboxError;
@@ -7,7 +7,7 @@ use super::arguments::Given;
 use super::{Allowed, Declared, LARGEST_FILE, Ran, Trouble, files, shell};
 use crate::workspace::Workspace;
 
-/// What a call asks for.
+/// The action of a tool call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     Run {
@@ -34,7 +34,7 @@ pub enum Action {
     List {
         path: String,
     },
-    /// An answer, also written to a file if it names one. Whoever freezes the work puts it into its place.
+    /// An answer, also written to a file if it names one. Freezing the work puts it into its place.
     Submit {
         content: String,
         path: Option<String>,
@@ -46,7 +46,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// What arguments ask of a built-in tool.
+    /// The action for the arguments of a built-in tool.
     pub(super) fn of(name: &str, mut given: Given) -> Result<Self, String> {
         Ok(match name {
             "bash" => Self::Run { line: given.text("command")? },
@@ -71,8 +71,8 @@ impl Action {
         })
     }
 
-    /// Does it. What goes wrong with it is a result too; only a room that failed is an error. `number` tells outputs that
-    /// are kept in files apart.
+    /// Executes the action. Its failures are results too; only a failed sandbox is an error. `number` distinguishes the
+    /// files of long outputs.
     pub async fn carry_out(
         self,
         workspace: &Workspace,

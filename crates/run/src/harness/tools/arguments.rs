@@ -1,20 +1,19 @@
-//! Arguments of tool calls. A model writes them, so what is wrong with them is told to it, and nothing else happens.
+//! Arguments of tool calls. A model writes them, so mistakes are reported to the model and have no other effect.
 
 use aec_base::text::printable;
 use aec_model::message::ToolCall;
 use serde_json::{Map, Value};
 
-/// What a mistake repeats of the arguments at most.
+/// Most characters of the arguments that a message quotes.
 const QUOTED: usize = 200;
 
-/// The arguments of one call.
 pub(crate) struct Given {
     values: Map<String, Value>,
     expected: String,
 }
 
 impl Given {
-    /// The arguments, when they are an object that has none but these keys.
+    /// The arguments, if they are an object with only these keys.
     pub(crate) fn read(call: &ToolCall, keys: &[(&str, &str)]) -> Result<Self, String> {
         let shapes: Vec<String> = keys.iter().map(|(name, kind)| format!("\"{name}\": {kind}")).collect();
         let expected = format!("`{}` takes {{{}}}", printable(&call.name), shapes.join(", "));
@@ -28,13 +27,13 @@ impl Given {
         Ok(Self { values, expected })
     }
 
-    /// A text that must be there.
+    /// A required text.
     pub(crate) fn text(&mut self, name: &str) -> Result<String, String> {
         let text = self.optional_text(name)?;
         text.ok_or_else(|| self.complain(&format!("`{name}` is missing")))
     }
 
-    /// A text that may be absent.
+    /// An optional text.
     pub(crate) fn optional_text(&mut self, name: &str) -> Result<Option<String>, String> {
         match self.values.remove(name) {
             None | Some(Value::Null) => Ok(None),
@@ -43,7 +42,7 @@ impl Given {
         }
     }
 
-    /// A whole number from 1 that may be absent.
+    /// An optional whole number, at least 1.
     pub(crate) fn optional_count(&self, name: &str) -> Result<Option<usize>, String> {
         match self.values.get(name) {
             None | Some(Value::Null) => Ok(None),
@@ -55,7 +54,7 @@ impl Given {
         }
     }
 
-    /// What is wrong, with what was expected.
+    /// A message with the mistake and the expected arguments.
     pub(crate) fn complain(&self, what: &str) -> String {
         format!("{what}; {}", self.expected)
     }

@@ -2,10 +2,10 @@
 
 use aec_task::task::Tool;
 
-/// Longest name that every provider takes.
+/// Longest name that every provider accepts.
 const LONGEST_NAME: usize = 64;
 
-/// What every model is told of a task's tool.
+/// Part of the description of every task's tool.
 pub(super) const ARGUMENTS: &str = "`command` is the line of arguments for the program, as in a shell.";
 
 /// A program that a task offers.
@@ -13,15 +13,14 @@ pub(super) const ARGUMENTS: &str = "`command` is the line of arguments for the p
 pub struct Declared {
     /// The name under which it is offered.
     pub name: String,
-    /// Its path below the workspace.
     pub place: String,
     pub description: String,
-    /// Whether it names pictures.
+    /// Whether its output names pictures.
     pub returns_image: bool,
 }
 
 impl Declared {
-    /// The task's tools under names that every provider takes and that no tool of ours has.
+    /// The task's tools, under names that every provider accepts and that are not taken.
     pub(crate) fn all(tools: &[Tool], taken: &[&str]) -> Vec<Self> {
         let mut declared: Vec<Self> = Vec::new();
         for tool in tools {
@@ -46,12 +45,12 @@ impl Declared {
         declared
     }
 
-    /// What a model is told of it.
+    /// Its description for the model.
     pub(crate) fn offered(&self) -> String {
         format!("{}\n{ARGUMENTS}", self.description.trim_end())
     }
 
-    /// The line for the shell. The arguments are the model's own: it has a shell anyhow.
+    /// The command line for the shell. The arguments are not escaped: the model has a shell anyway.
     pub(crate) fn line(&self, root: &str, arguments: &str) -> String {
         let program = if self.place.ends_with(".sh") { "bash" } else { "python3" };
         format!("{program} {} {arguments}", quoted(&format!("{root}/{}", self.place)))

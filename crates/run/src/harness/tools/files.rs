@@ -10,10 +10,9 @@ use super::output::cut_text;
 use super::{LARGEST_FILE, Ran, Trouble};
 use crate::workspace::Workspace;
 
-/// Characters of a path that a complaint repeats at most.
+/// Most characters of a path that a message repeats.
 const LONGEST_SHOWN: usize = 300;
 
-/// Reads a file, or some lines of it.
 pub(super) async fn read(
     workspace: &Workspace,
     path: &str,
@@ -34,7 +33,6 @@ pub(super) async fn read(
     Ok(Ran::said(cut_text(&piece, budget)))
 }
 
-/// Writes a file.
 pub(super) async fn write(workspace: &Workspace, path: &str, content: String) -> Result<Ran, Trouble> {
     let bytes = content.len();
     store(workspace, path, content).await?;
@@ -79,7 +77,7 @@ pub(super) async fn list(workspace: &Workspace, path: &str, budget: usize) -> Re
     Ok(Ran::said(if lines.is_empty() { "no files\n".to_owned() } else { cut_text(&lines, budget) }))
 }
 
-/// Writes a file of a size that tools write.
+/// Writes a file, if it is not larger than tools may write.
 pub(super) async fn store(workspace: &Workspace, path: &str, content: String) -> Result<(), Trouble> {
     if content.len() > LARGEST_FILE {
         let what = format!("cannot write `{}`: the content is larger than {LARGEST_FILE} bytes", shown(path));
@@ -89,7 +87,7 @@ pub(super) async fn store(workspace: &Workspace, path: &str, content: String) ->
     written.map(|_| ()).map_err(|error| cannot("write", path, error))
 }
 
-/// Writes an answer that is handed in. It counts also where it cannot be written, say because a directory is in its place.
+/// Writes a submitted answer. The answer counts even if it cannot be written, say because it names a directory.
 pub(super) async fn hand_in(workspace: &Workspace, path: &str, content: String) -> Result<(), Trouble> {
     workspace.file(path).map_err(|error| cannot("write", path, error))?;
     match store(workspace, path, content).await {
@@ -98,7 +96,7 @@ pub(super) async fn hand_in(workspace: &Workspace, path: &str, content: String) 
     }
 }
 
-/// The path of a file below the workspace, if there is one.
+/// The path of an existing file below the workspace.
 pub(super) async fn find(workspace: &Workspace, path: &str) -> Result<String, Trouble> {
     workspace.find(path).await.map_err(|error| cannot("hand in", path, error))
 }

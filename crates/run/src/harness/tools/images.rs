@@ -1,4 +1,4 @@
-//! Pictures that a tool names on lines `IMAGE:<path>`: they are shown to the model beside the text.
+//! Pictures that a tool names on lines `IMAGE:<path>`: the model sees them beside the text.
 
 use aec_model::message::Part;
 use base64::Engine as _;
@@ -6,20 +6,19 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::workspace::Workspace;
 
-/// What begins a line that names a picture.
+/// The beginning of a line that names a picture.
 const MARK: &str = "IMAGE:";
 /// Bytes of one picture.
 const LARGEST: u64 = 5 * 1024 * 1024;
-/// Pictures of one call.
+/// Most pictures of one call.
 const MOST: usize = 8;
 
-/// The pictures of an output.
 #[derive(Debug, Default)]
 pub(crate) struct Images {
-    /// As the model gets them.
+    /// The pictures for the model.
     pub(crate) parts: Vec<Part>,
     pub(crate) paths: Vec<String>,
-    /// Why others are not shown.
+    /// Why other pictures are not shown.
     pub(crate) remarks: Vec<String>,
 }
 
@@ -50,7 +49,7 @@ pub(crate) async fn named_in(workspace: &Workspace, output: &str) -> Images {
     images
 }
 
-/// What the first bytes say; names of files say nothing.
+/// The type according to the first bytes; file names are not trusted.
 fn media_type(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
         [0x89, b'P', b'N', b'G', ..] => Some("image/png"),

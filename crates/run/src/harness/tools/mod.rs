@@ -1,6 +1,6 @@
-//! The tools that agents have: a shell, files, the task's own programs, and a way to hand in an answer. This is the one
-//! table of them: `tool_loop`, the native lane of evaluations and exported packages offer these names, arguments,
-//! limits and words. What goes wrong with a call is told to whoever made it and never ends a trial.
+//! The tools of agents: a shell, files, the task's own programs, and a way to submit an answer. This is the only table
+//! of them: `tool_loop`, the native executor of evaluations and exported packages offer these names, arguments, limits
+//! and texts. A failed call is reported to its caller and never ends a trial.
 
 mod action;
 mod arguments;
@@ -25,19 +25,19 @@ pub(crate) use self::output::{cut_text, kept, show};
 pub use self::result::Ran;
 use crate::parameters::DEFAULT_TOOL_OUTPUT;
 
-/// Keys and kinds of a tool's arguments; a kind that ends with a question mark may be absent.
+/// Keys and types of a tool's arguments; a type that ends with a question mark is optional.
 type Keys = &'static [(&'static str, &'static str)];
 
-/// Hands in an answer.
+/// Submits an answer.
 pub const SUBMIT: &str = "submit_answer";
 
-/// Bytes of a file that a tool reads or writes at most. A larger one is read in pieces, through the shell.
+/// Most bytes of a file that a tool reads or writes. A larger file must be read in pieces, through the shell.
 pub const LARGEST_FILE: usize = 10 * 1024 * 1024;
 
-/// Longest line that the kernel takes as one argument, with some room.
+/// Longest line that the kernel accepts as one argument, with a margin.
 pub const LONGEST_COMMAND: usize = 120_000;
 
-/// Name, description and arguments of the tools that are always there.
+/// Name, description and arguments of the built-in tools.
 const BUILT_IN: [(&str, &str, Keys); 6] = [
     (
         "bash",
@@ -72,15 +72,13 @@ const BUILT_IN: [(&str, &str, Keys); 6] = [
     ),
 ];
 
-/// The arguments of a task's own tool.
 const DECLARED: Keys = &[("command", "string")];
 
-/// The names of the tools that are always there.
 pub(crate) fn built_in_names() -> [&'static str; 6] {
     BUILT_IN.map(|(name, ..)| name)
 }
 
-/// The table as exported packages carry it: how the tools are offered, what those of tasks take, and the limits.
+/// The table in exported packages: how the tools are offered, the arguments of tasks' tools, and the limits.
 pub fn table() -> Value {
     let tools: Vec<Value> = BUILT_IN.iter().map(|(name, about, keys)| described(name, about, keys)).collect();
     json!({
@@ -95,30 +93,27 @@ pub fn table() -> Value {
     })
 }
 
-/// A tool as models are offered it, with its keys in short: `[["path", "string"], ["offset", "integer?"]]`.
+/// A tool's description, with its keys in short form: `[["path", "string"], ["offset", "integer?"]]`.
 fn described(name: &str, description: &str, keys: Keys) -> Value {
     let Tool { name, description, parameters } = offer(name, description, keys);
     json!({ "name": name, "description": description, "parameters": parameters, "keys": keys })
 }
 
-/// The tools of one task.
 #[derive(Debug)]
 pub struct Toolset {
     declared: Vec<Declared>,
     offers: Tools,
 }
 
-/// What a call may take.
+/// The limits of a call.
 #[derive(Clone, Copy, Debug)]
 pub struct Allowed {
-    /// Bytes of what a tool says that the model sees.
+    /// Bytes of a tool's output that the model sees.
     pub output: usize,
-    /// How long a command may take.
     pub time: Duration,
 }
 
 impl Toolset {
-    /// The built-in tools and those of a task.
     pub fn new(tools: &[aec_task::task::Tool]) -> Self {
         let declared = Declared::all(tools, &built_in_names());
         let own = BUILT_IN.iter().map(|(name, about, keys)| offer(name, about, keys));
@@ -131,17 +126,17 @@ impl Toolset {
         self.offers.iter().map(|tool| tool.name.as_str()).collect()
     }
 
-    /// Those of the task.
+    /// The task's own tools.
     pub fn declared(&self) -> &[Declared] {
         &self.declared
     }
 
-    /// How they are offered to a model.
+    /// The tools in the form that a model receives.
     pub fn offers(&self) -> &Tools {
         &self.offers
     }
 
-    /// What the model is told of its surroundings. The experiment's own prompt comes first.
+    /// The description of the environment for the model. The experiment's own prompt comes first.
     pub fn system_prompt(&self, own: Option<&str>, output_path: &str) -> String {
         let note = format!(
             "You work in /workspace, where the files of the task are. Your answer belongs into {output_path}: hand it in \
@@ -157,7 +152,7 @@ impl Toolset {
         }
     }
 
-    /// What a call asks for, or what is wrong with it.
+    /// The action of a call, or what is wrong with it.
     pub fn read(&self, call: &ToolCall) -> Result<Action, String> {
         if let Some(tool) = self.declared.iter().find(|tool| tool.name == call.name) {
             let arguments = Given::read(call, DECLARED)?.text("command")?;
@@ -173,12 +168,12 @@ impl Toolset {
     }
 }
 
-/// What keeps a tool from doing what it was asked for.
+/// Why a tool failed.
 #[derive(Debug)]
 enum Trouble {
-    /// The caller's own mistake, in words for it.
+    /// The caller's mistake, in a message for the caller.
     Told(String),
-    /// The room failed.
+    /// The sandbox failed.
     Room(SandboxError),
 }
 

@@ -1,5 +1,5 @@
-//! What a model sees of what a tool printed: beginning and end, cut between characters, with a line that says what is
-//! missing and where all of it is.
+//! The part of a tool's output that a model sees: beginning and end, cut between characters, with a line that says what
+//! is missing and where the whole output is.
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use crate::workspace::Workspace;
 /// Bytes of each half of a stream that are kept for the file of the whole output.
 pub(super) const KEPT: usize = 5 * 1024 * 1024;
 
-/// The room's directory for files of whole outputs.
+/// The sandbox's directory for files of whole outputs.
 const LOGS: &str = "/logs";
 
-/// How much of a command's output is kept on our side.
+/// How much of a command's output this process keeps.
 pub(crate) fn kept() -> OutputLimits {
     OutputLimits { head: KEPT, tail: KEPT, spill: None }
 }
@@ -21,13 +21,11 @@ pub(crate) fn kept() -> OutputLimits {
 /// Both streams of a command as the model sees them.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shown {
-    /// What it printed.
     pub(crate) stdout: String,
-    /// What it complained of.
     pub(crate) stderr: String,
 }
 
-/// Cuts what a command printed to `budget` bytes. What does not fit is written to a file in the room, if it can be.
+/// Cuts a command's output to `budget` bytes. A longer output is written to a file in the sandbox, if possible.
 pub(crate) async fn show(
     workspace: &Workspace,
     number: u32,
@@ -40,7 +38,7 @@ pub(crate) async fn show(
     if out.saturating_add(err) <= limit {
         return Shown { stdout: cut(stdout, budget, None), stderr: cut(stderr, budget, None) };
     }
-    // Complaints are short as a rule and matter; they get what they need, at least up to a quarter.
+    // Error output is usually short and important; it gets what it needs, at least up to a quarter.
     let for_err = err.min((limit / 4).max(limit.saturating_sub(out)));
     let for_err = usize::try_from(for_err).unwrap_or(budget);
     let place = spill(workspace, number, stdout, stderr).await;
@@ -92,7 +90,7 @@ fn is_inside_character(byte: u8) -> bool {
     byte & 0b1100_0000 == 0b1000_0000
 }
 
-/// The end of the last whole character before `at`. What is not UTF-8 is cut where it is.
+/// The end of the last whole character before `at`. Bytes that are not UTF-8 are cut anywhere.
 fn before(bytes: &[u8], at: usize) -> usize {
     let at = at.min(bytes.len());
     let starts = (at.saturating_sub(3)..=at).rev();
@@ -102,14 +100,14 @@ fn before(bytes: &[u8], at: usize) -> usize {
         .unwrap_or(at)
 }
 
-/// The beginning of the first whole character from `at`.
+/// The start of the first whole character from `at` on.
 fn after(bytes: &[u8], at: usize) -> usize {
     let last = (at + 3).min(bytes.len());
     (at..=last).find(|&index| bytes.get(index).is_none_or(|byte| !is_inside_character(*byte))).unwrap_or(at)
 }
 
-/// Writes everything that was kept to a file of the room; its path, if that worked. A room whose disk is full keeps
-/// the cut output all the same.
+/// Writes the kept output to a file in the sandbox; returns its path if that worked. On a full disk the model still
+/// gets the cut output.
 async fn spill(workspace: &Workspace, number: u32, stdout: &Captured, stderr: &Captured) -> Option<String> {
     let mut all = Vec::new();
     for (index, captured) in [stdout, stderr].into_iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What a tool call came to, for the model and for the trajectory.
+//! The result of a tool call, for the model and for the trajectory.
 
 use std::time::Duration;
 
@@ -8,38 +8,32 @@ use aec_model::message::Part;
 
 use crate::trajectory::ToolOutcome;
 
-/// What a tool call came to.
 #[derive(Debug, Default)]
 pub struct Ran {
-    /// What it printed, as the model sees it.
+    /// Standard output as the model sees it.
     pub(crate) stdout: String,
-    /// What it complained of.
     pub(crate) stderr: String,
-    /// Exit code; absent when there was none.
     pub(crate) exit_code: Option<i32>,
     /// After how many seconds it was stopped.
     pub(crate) timed_out: Option<u64>,
-    /// How long it took.
     pub(crate) duration: Duration,
     /// Whether a program ran, which has two streams and an exit code.
     pub(crate) is_program: bool,
-    /// Whether it failed.
     pub(crate) is_error: bool,
-    /// Pictures.
     pub(crate) images: Vec<Part>,
-    /// Their paths.
+    /// The paths of the images.
     pub(crate) media: Vec<String>,
-    /// The answer that it handed in.
+    /// The answer that it submitted.
     pub submitted: Option<Submitted>,
 }
 
 impl Ran {
-    /// A tool that said something.
+    /// A successful result with a text.
     pub(crate) fn said(text: String) -> Self {
         Self { stdout: text, exit_code: Some(0), ..Self::default() }
     }
 
-    /// A call that could not be carried out.
+    /// A call that was not executed.
     pub fn refused(complaint: String) -> Self {
         Self { stderr: complaint, exit_code: Some(1), is_error: true, ..Self::default() }
     }
@@ -48,7 +42,7 @@ impl Ran {
         Self { submitted: Some(answer), ..Self::said("the answer is handed in".to_owned()) }
     }
 
-    /// What the model is told.
+    /// The text for the model.
     pub fn text(&self) -> String {
         if !self.is_program {
             let text = if self.is_error { format!("error: {}", self.stderr) } else { self.stdout.clone() };
@@ -67,14 +61,14 @@ impl Ran {
         if text.trim().is_empty() { "(no output)".to_owned() } else { text }
     }
 
-    /// The part of the next message that answers a call.
+    /// The part of the next message that answers the call.
     pub fn part(&mut self, call_id: &str) -> Part {
         let mut parts = vec![Part::text(self.text())];
         parts.append(&mut self.images);
         Part::ToolResult { call_id: call_id.to_owned(), parts, is_error: self.is_error }
     }
 
-    /// What the trajectory keeps.
+    /// The result for the trajectory.
     pub(crate) fn outcome(&self, snapshot: Option<Digest>) -> ToolOutcome {
         let mut stderr = self.stderr.clone();
         if let Some(seconds) = self.timed_out {

@@ -1,4 +1,4 @@
-//! Running a line in the room's shell.
+//! Runs a line in the sandbox's shell.
 
 use aec_sandbox::Exit;
 
@@ -6,7 +6,7 @@ use super::result::Ran;
 use super::{Allowed, LONGEST_COMMAND, Trouble, images, output};
 use crate::workspace::Workspace;
 
-/// Runs a line; its result, or why it cannot be run.
+/// Runs a line; returns its result, or why it cannot be run.
 pub(super) async fn run(
     workspace: &Workspace,
     number: u32,
@@ -37,7 +37,7 @@ pub(super) async fn run(
     };
     match result.exit {
         Exit::Code(code) => ran.exit_code = Some(code),
-        // As shells say it.
+        // As shells report it.
         Exit::Signal(signal) => ran.exit_code = Some(128 + signal),
         Exit::Deadline => ran.timed_out = Some(allowed.time.as_secs().max(1)),
     }
