@@ -21,7 +21,6 @@ const SMALL: usize = 4;
 
 #[derive(rust_embed::Embed)]
 #[folder = "../../library"]
-#[exclude = "*__pycache__*"]
 struct Embedded;
 
 /// What a list shows of a template.
