@@ -107,9 +107,8 @@ pub fn judge(
     own: Option<Fault>,
 ) -> Judgement {
     let frozen = Tree::open(workspace.path).map_err(Unfrozen::from).and_then(|tree| {
-        task.freezing(bench.order, bench.contents, bench.redactor, |freezer| {
-            freezer.tree(&tree, workspace.ours, &Handed::default())
-        })
+        let freezer = task.freezer(bench.order, bench.contents, bench.redactor);
+        freezer.tree(&tree, workspace.ours, &Handed::default())
     });
     let published = |source| workspace.published.unwrap_or(source);
     judge_frozen(

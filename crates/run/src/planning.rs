@@ -10,6 +10,7 @@ use aec_base::parallel;
 use aec_base::problem::Problem;
 use aec_base::settings::Backend;
 use aec_base::text;
+use aec_ledger::layout::Ledger;
 use aec_task::catalogue::Catalogue;
 use aec_task::dataset::reference::DatasetRef;
 use aec_task::dataset::store::Store;
@@ -25,6 +26,7 @@ use crate::harness::{AgentFile, scripted};
 use crate::images::{not_given, unbuildable, unservable};
 use crate::leaks::leaks;
 use crate::parameters::Parameters;
+use crate::session::current_plan;
 use crate::plan::{
     Conditions, Credentials, PLAN_VERSION, Plan, PlannedAgent, PlannedDataset, PlannedFile, PlannedTask,
 };
@@ -43,6 +45,17 @@ pub struct Places {
     pub root: PathBuf,
     pub tasks: PathBuf,
     pub datasets: PathBuf,
+    pub ledger: PathBuf,
+}
+
+/// What a plan is made of.
+pub struct Request {
+    pub experiment: Experiment,
+    /// The id that the user gave, instead of the experiment's.
+    pub id: Option<Name>,
+    pub conditions: Conditions,
+    /// Narrows the experiment's selection of tasks.
+    pub wanted: Box<dyn Fn(&Task) -> bool>,
 }
 
 /// A plan and its loaded tasks.
@@ -55,16 +68,10 @@ pub struct Made {
     pub problems: Vec<Problem>,
 }
 
-/// Makes the plan of an experiment. `wanted` narrows the selection of its tasks.
-pub fn make(
-    places: &Places,
-    experiment: &Experiment,
-    id: Option<Name>,
-    conditions: Conditions,
-    tool_version: &str,
-    wanted: &dyn Fn(&Task) -> bool,
-) -> Result<Made, Vec<Problem>> {
-    let (tasks, dataset) = select(places, experiment, wanted)?;
+/// Makes the plan of an experiment.
+pub fn make(places: &Places, request: Request, tool_version: &str) -> Result<Made, Vec<Problem>> {
+    let Request { experiment, id, conditions, wanted } = request;
+    let (tasks, dataset) = select(places, &experiment, &*wanted)?;
     let mut problems = Vec::new();
     let mut agents = Vec::new();
     for agent in &experiment.agents {
@@ -89,15 +96,15 @@ pub fn make(
     let mut plan = Plan {
         schema_version: PLAN_VERSION,
         // Replaced below by an id derived from everything else.
-        experiment_id: id.or_else(|| experiment.experiment_id.clone()).unwrap_or_else(placeholder),
-        name: experiment.name.clone(),
-        description: experiment.description.clone(),
+        experiment_id: id.or_else(|| experiment.experiment_id).unwrap_or_else(placeholder),
+        name: experiment.name,
+        description: experiment.description,
         dataset,
         tasks: planned,
         agents,
         repetitions: experiment.repetitions,
         conditions,
-        credentials: experiment.credentials.clone(),
+        credentials: experiment.credentials,
         tool_version: tool_version.to_owned(),
         digest: Digest::of(b""),
     };
@@ -107,7 +114,18 @@ pub fn make(
         plan.experiment_id = Name::parse(&id).unwrap_or_else(|_| placeholder());
         plan.digest = plan.compute_digest();
     }
+    keep_order(places, &mut plan);
     Ok(Made { plan, tasks, problems: noticed })
+}
+
+/// An experiment keeps the order of answers with which it began.
+fn keep_order(places: &Places, plan: &mut Plan) {
+    let ledger = Ledger::new(places.ledger.clone());
+    // An unreadable plan is reported when the session begins.
+    if let Ok(Some(before)) = current_plan(&ledger.experiment(&plan.experiment_id)) {
+        plan.conditions.answer_order = before.conditions.answer_order;
+        plan.digest = plan.compute_digest();
+    }
 }
 
 /// Problems that prevent agents from working on tasks under the conditions.

@@ -117,18 +117,16 @@ impl PreparedTask {
         self.output_path.strip_prefix("/workspace/").unwrap_or(&self.output_path)
     }
 
-    /// Calls `freeze` with everything that freezing an attempt at the task needs.
-    pub fn freezing<T>(
-        &self,
+    /// Freezes attempts at the task.
+    pub fn freezer<'a>(
+        &'a self,
         order: AnswerOrder,
-        contents: &ContentStore,
-        redactor: &Redactor,
-        freeze: impl FnOnce(&Freezer<'_>) -> T,
-    ) -> T {
+        contents: &'a ContentStore,
+        redactor: &'a Redactor,
+    ) -> Freezer<'a> {
         let given = self.files.iter().map(|file| Given { path: &file.place, content: &file.content });
-        let given: Vec<Given<'_>> = given.collect();
         let (place, outputs) = (self.output_place(), &self.task.agent.outputs);
-        freeze(&Freezer { order, place, outputs, given: &given, contents, redactor })
+        Freezer { order, place, outputs, given: given.collect(), contents, redactor }
     }
 
     /// Its approximate size in memory.

@@ -12,7 +12,7 @@ use aec_base::secret::Redactor;
 use aec_base::timestamp::Timestamp;
 use aec_container::Purpose;
 use aec_judge::judge::{Judge, JudgeLimits, image_of};
-use aec_judge::settle::freeze::{Frozen, TOO_MUCH_MEMORY};
+use aec_judge::settle::freeze::{AgentFiles, Frozen, TOO_MUCH_MEMORY, Unfrozen};
 use aec_judge::settle::outcome::{Boundary, Ending, Fault, RoomFault, Settled};
 use aec_judge::verdict::{OUT_OF_MEMORY, Outcome, Verdict};
 use aec_ledger::jobs::LIVE;
@@ -245,11 +245,12 @@ fn freeze(
         Ending::Lost(outcome, fault) => Err(Settled::lost(outcome, fault)),
         Ending::Judgeable(own) => {
             let (order, handed) = (shared.plan.conditions.answer_order, rollout.handed());
-            let frozen =
-                task.freezing(order, &shared.contents, &shared.redactor, |freezer| match &workspace {
-                    Some(workspace) => workspace.freeze(freezer, &handed),
-                    None => freezer.files(freezer.given_files(), &handed),
-                });
+            let freezer = task.freezer(order, &shared.contents, &shared.redactor);
+            let files = match &workspace {
+                Some(workspace) => workspace.agent_files().map_err(Unfrozen::from),
+                None => Ok(AgentFiles::InMemory(freezer.given_files())),
+            };
+            let frozen = files.and_then(|files| freezer.freeze(files, &handed));
             let memory = || Fault::lasting(Boundary::Harness, Some(OUT_OF_MEMORY), TOO_MUCH_MEMORY);
             match frozen {
                 Ok(frozen) => Ok((frozen, own.or_else(|| out_of_memory.then(memory)))),

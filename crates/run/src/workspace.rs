@@ -9,8 +9,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use aec_judge::judge::Isolation;
-use aec_judge::settle::freeze::{Freezer, Frozen, Unfrozen};
-use aec_judge::settle::order::{Files, Handed};
+use aec_judge::settle::freeze::AgentFiles;
+use aec_judge::settle::order::Files;
 use aec_sandbox::{ExecResult, ExecSpec, Kind, Level, Sandbox, SandboxError, Stopper, Tree, WalkLimits};
 use rustix::io::Errno;
 
@@ -125,11 +125,11 @@ impl Workspace {
         }
     }
 
-    /// Ends everything in the sandbox, if there is one, and freezes the agent's files.
-    pub fn freeze(&self, freezer: &Freezer<'_>, handed: &Handed) -> Result<Frozen, Unfrozen> {
+    /// The agent's files, to be frozen.
+    pub fn agent_files(&self) -> Result<AgentFiles<'_>, SandboxError> {
         match self.files() {
-            Some(files) => freezer.files(files, handed),
-            None => freezer.room(self.lock()?.as_mut(), WORKSPACE, handed),
+            Some(files) => Ok(AgentFiles::InMemory(files)),
+            None => self.lock().map(AgentFiles::InRoom),
         }
     }
 

@@ -4,7 +4,7 @@ use aec_base::env::Env;
 use aec_base::problem::Problem;
 use aec_base::project::Project;
 use aec_base::secret::Reference;
-use aec_base::settings::Setting;
+use aec_base::settings::{Backend, Setting};
 use aec_harbor::FAMILY;
 use aec_harbor::agent::{Carried, HarborAgent, prepare};
 use aec_harbor::job::JobSetup;
@@ -26,8 +26,21 @@ use crate::commands::planning::VERSION;
 use crate::context::Context;
 use crate::failure::Failure;
 
-/// Refuses a plan that Harbor cannot carry out.
-pub(crate) fn check(
+/// Refuses a plan for Harbor that Harbor cannot carry out.
+pub(crate) fn refuse(
+    context: &Context,
+    project: &Project,
+    plan: &Plan,
+    tasks: &[Task],
+) -> Result<(), Failure> {
+    if plan.conditions.backend == Backend::Harbor {
+        check(context, project, plan, tasks)?;
+    }
+    Ok(())
+}
+
+/// What Harbor carries a plan out with.
+fn check(
     context: &Context,
     project: &Project,
     plan: &Plan,

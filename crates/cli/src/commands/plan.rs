@@ -21,6 +21,7 @@ use aec_run::campaign::{Rerun, Waiting, to_do};
 use aec_run::estimate::{Ceiling, ceilings};
 use aec_run::forecast::{AgentForecast, forecasts};
 use aec_run::plan::{Plan, PlannedTrial};
+use aec_run::planning::make;
 use aec_run::session::{Past, past};
 use aec_run::terms::Caps;
 use aec_task::task::Task;
@@ -31,8 +32,8 @@ use crate::arguments::{LedgerRootArgument, SandboxArgument, SelectionArguments, 
 use crate::commands::evolve::harness_names;
 use crate::commands::ledger::{ask, find_experiment};
 use crate::commands::models::{EndpointsArgument, TapeArguments};
-use crate::commands::planning::{self, Planned};
-use crate::commands::{modal, models};
+use crate::commands::planning::{self, Asked, VERSION};
+use crate::commands::{harbor, modal, models};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Outcome, STRONG};
@@ -178,7 +179,9 @@ struct PreviewTrial {
 
 pub(crate) fn plan(context: &Context, arguments: &PlanCommandArguments) -> Result<Outcome, Failure> {
     let roots = [(Setting::Ledger, arguments.ledger_root.ledger_root.as_deref(), "--ledger-root")];
-    let Planned { project, made, variables, .. } = planning::plan(context, &arguments.plan, &roots)?;
+    let Asked { project, request, variables } = planning::read(context, &arguments.plan, &roots)?;
+    let made = make(&planning::places(&project), request, VERSION)?;
+    harbor::refuse(context, &project, &made.plan, &made.tasks)?;
     let mut locked = None;
     if let Some(file) = &arguments.lock {
         let path = context.absolute(file)?;

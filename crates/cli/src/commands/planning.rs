@@ -8,12 +8,10 @@ use aec_base::project::Project;
 use aec_base::settings::{Backend, Candidate, Origin, Setting};
 use aec_base::text;
 use aec_judge::settle::order::AnswerOrder;
-use aec_ledger::layout::Ledger;
 use aec_run::experiment::{Agent, Experiment, Harness, ResourceLimitsTable, is_below_root};
 use aec_run::overrides;
 use aec_run::plan::{Conditions, Credentials, Plan, SandboxChoice};
-use aec_run::planning::{self, Made, Places};
-use aec_run::session::current_plan;
+use aec_run::planning::{Places, Request};
 use aec_task::file::Quantity;
 use aec_task::task::{Task, primary_output};
 use indexmap::IndexMap;
@@ -21,16 +19,17 @@ use serde_json::Value;
 
 use crate::arguments::SandboxLevel;
 use crate::commands::plan::PlanArguments;
-use crate::commands::{harbor, models};
+use crate::commands::models;
 use crate::context::Context;
 use crate::failure::Failure;
 
 /// The version recorded in plans and records.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-pub(crate) struct Planned {
+/// The plan that flags and files ask for, and the project that it is for.
+pub(crate) struct Asked {
     pub(crate) project: Project,
-    pub(crate) made: Made,
+    pub(crate) request: Request,
     /// `AGENT_*` variables that influenced the plan.
     pub(crate) variables: Vec<&'static str>,
 }
@@ -94,14 +93,16 @@ pub(crate) fn places(project: &Project) -> Places {
         root: project.root.clone(),
         tasks: project.settings.path(Setting::Tasks),
         datasets: project.settings.path(Setting::Datasets),
+        ledger: project.settings.path(Setting::Ledger),
     }
 }
 
-pub(crate) fn plan(
+/// Reads the plan that the user asks for.
+pub(crate) fn read(
     context: &Context,
     arguments: &PlanArguments,
     roots: Roots<'_>,
-) -> Result<Planned, Failure> {
+) -> Result<Asked, Failure> {
     let mut experiment = match &arguments.config {
         Some(file) => {
             // References in the experiment are filled in from the project's environment.
@@ -129,23 +130,8 @@ pub(crate) fn plan(
         None => None,
     };
     let filters = arguments.selection.filters()?;
-    let wanted = |task: &Task| filters.iter().all(|filter| filter.takes(task));
-    let mut made = planning::make(&places(&project), &experiment, id, conditions, VERSION, &wanted)?;
-    keep_order(&project, &mut made.plan);
-    if made.plan.conditions.backend == Backend::Harbor {
-        harbor::check(context, &project, &made.plan, &made.tasks)?;
-    }
-    Ok(Planned { project, made, variables })
-}
-
-/// An experiment keeps the order of answers that it began with.
-fn keep_order(project: &Project, plan: &mut Plan) {
-    let ledger = Ledger::new(project.settings.path(Setting::Ledger));
-    // A plan that cannot be read is reported when the session begins.
-    if let Ok(Some(before)) = current_plan(&ledger.experiment(&plan.experiment_id)) {
-        plan.conditions.answer_order = before.conditions.answer_order;
-        plan.digest = plan.compute_digest();
-    }
+    let wanted = Box::new(move |task: &Task| filters.iter().all(|filter| filter.takes(task)));
+    Ok(Asked { project, request: Request { experiment, id, conditions, wanted }, variables })
 }
 
 /// Selection flags narrow what the experiment file selects.

@@ -18,7 +18,7 @@ use aec_report::leaderboard::{Row, leaderboard};
 use aec_report::selection::Selection;
 use aec_run::experiment::{Agent, Experiment, Harness, ResourceLimitsTable};
 use aec_run::plan::{Conditions, Credentials};
-use aec_run::planning::make;
+use aec_run::planning::{Made, Request, make};
 use aec_task::catalogue::Catalogue;
 use aec_task::dataset::freeze::{Draft, freeze};
 use aec_task::dataset::manifest::Source;
@@ -205,14 +205,10 @@ fn prepare(project: Project, dataset: &str) -> Result<PreparedRun, Failure> {
     let version = dataset.rsplit('@').next().unwrap_or_default();
     let id =
         Name::parse(&format!("{EXPERIMENT}-{version}")).map_err(|error| Problem::error(error.to_string()))?;
-    let made = make(&places(&project), &experiment, Some(id), Conditions::default(), VERSION, &|_| true)?;
-    Ok(PreparedRun {
-        project,
-        plan: made.plan,
-        tasks: made.tasks,
-        variables: Vec::new(),
-        problems: made.problems,
-    })
+    let request =
+        Request { experiment, id: Some(id), conditions: Conditions::default(), wanted: Box::new(|_| true) };
+    let Made { plan, tasks, problems } = make(&places(&project), request, VERSION)?;
+    Ok(PreparedRun { project, plan, tasks, variables: Vec::new(), problems })
 }
 
 /// Agents by their mean reward.

@@ -8,7 +8,7 @@ use aec_base::content::ContentStore;
 use aec_base::problem::Problem;
 use aec_base::secret::Redactor;
 use aec_judge::judge::Isolation;
-use aec_judge::settle::freeze::{Frozen, Unfrozen};
+use aec_judge::settle::freeze::{AgentFiles, Frozen, Unfrozen};
 use aec_judge::settle::order::{AnswerOrder, Handed};
 use aec_ledger::transcript::chat::Message;
 use aec_ledger::transcript::{messages, read};
@@ -195,10 +195,12 @@ async fn freeze(
 ) -> Result<Result<Frozen, Unfrozen>, String> {
     let (workspace, task, keeping) = (context.opened().cloned(), Arc::clone(task), keeping.clone());
     let frozen = tokio::task::spawn_blocking(move || {
-        task.freezing(keeping.order, &keeping.contents, &keeping.redactor, |freezer| match workspace {
-            Some(workspace) => workspace.freeze(freezer, &handed),
-            None => freezer.files(freezer.given_files(), &handed),
-        })
+        let freezer = task.freezer(keeping.order, &keeping.contents, &keeping.redactor);
+        let files = match &workspace {
+            Some(workspace) => workspace.agent_files()?,
+            None => AgentFiles::InMemory(freezer.given_files()),
+        };
+        freezer.freeze(files, &handed)
     });
     frozen.await.map_err(|error| error.to_string())
 }

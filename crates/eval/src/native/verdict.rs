@@ -6,7 +6,7 @@ use aec_base::content::ContentStore;
 use aec_base::secret::Redactor;
 use aec_judge::judge::JudgeLimits;
 use aec_judge::scorer::{self, Answers, Unreadable};
-use aec_judge::settle::freeze::{Freezer, Frozen, Given, Unfrozen, secret_in};
+use aec_judge::settle::freeze::{AgentFiles, Freezer, Frozen, Given, Unfrozen, secret_in};
 use aec_judge::settle::order::{self, AnswerOrder, Handed, InMemory, Source, is_directory};
 use aec_judge::submission::SubmissionLimits;
 use aec_judge::verifier::VerifierFiles;
@@ -79,17 +79,11 @@ impl RolloutVerdict {
 }
 
 impl Terms {
-    /// Calls `freeze` with the freezer of this task.
-    fn freezing<T>(
-        &self,
-        contents: &ContentStore,
-        redactor: &Redactor,
-        freeze: impl FnOnce(&Freezer<'_>) -> T,
-    ) -> T {
-        let given: Vec<Given<'_>> =
-            self.given.iter().map(|file| Given { path: &file.path, content: &file.content }).collect();
+    /// Freezes rollouts of this task.
+    fn freezer<'a>(&'a self, contents: &'a ContentStore, redactor: &'a Redactor) -> Freezer<'a> {
+        let given = self.given.iter().map(|file| Given { path: &file.path, content: &file.content });
         let (order, place, outputs) = (self.order, self.output_path.as_str(), self.outputs.as_slice());
-        freeze(&Freezer { order, place, outputs, given: &given, contents, redactor })
+        Freezer { order, place, outputs, given: given.collect(), contents, redactor }
     }
 
     /// Puts the judged answer into `files` and returns where it came from.
@@ -128,11 +122,11 @@ impl RolloutJudge {
                 self.judge_at_once(terms, answers, files, &handed)
             }
             (_, _, Some(workspace)) => {
-                self.judge_frozen(terms, move |freezer| workspace.freeze(freezer, &handed)).await
+                self.judge_frozen(terms, move |freezer| freezer.freeze(workspace.agent_files()?, &handed)).await
             }
             (_, files, None) => {
                 let files = files.unwrap_or_default();
-                self.judge_frozen(terms, move |freezer| freezer.files(files, &handed)).await
+                self.judge_frozen(terms, move |freezer| freezer.freeze(AgentFiles::InMemory(files), &handed)).await
             }
         }
     }
@@ -178,7 +172,7 @@ impl RolloutJudge {
         let (judge, terms) = (Arc::clone(&self.judge), Arc::clone(terms));
         let (contents, redactor) = (self.contents.clone(), Arc::clone(&self.redactor));
         let done = blocking(move || {
-            let frozen = match terms.freezing(&contents, &redactor, freeze) {
+            let frozen = match freeze(&terms.freezer(&contents, &redactor)) {
                 Ok(frozen) => frozen,
                 Err(error) => return RolloutVerdict::unfrozen(&error),
             };

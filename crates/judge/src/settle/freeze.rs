@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::Path;
+use std::sync::MutexGuard;
 
 use aec_base::content::ContentStore;
 use aec_base::digest::Digest;
@@ -11,6 +12,8 @@ use aec_sandbox::{Sandbox, SandboxError, Tree};
 use super::order::{AnswerOrder, Files, Handed, InMemory, Source, Submitted};
 use super::outcome::RoomFault;
 use crate::submission::{FreezeError, Submission, SubmissionLimits};
+
+const WORKSPACE: &str = "/workspace";
 
 /// The fault of an agent that used more memory than its room has.
 pub const TOO_MUCH_MEMORY: &str = "the agent's commands took more memory than the room has";
@@ -59,8 +62,13 @@ pub struct Given<'a> {
     pub content: &'a [u8],
 }
 
+/// The files that an agent left: in memory, or in its room.
+pub enum AgentFiles<'a> {
+    InMemory(Files),
+    InRoom(MutexGuard<'a, Box<dyn Sandbox>>),
+}
+
 /// The parts of a task and of this machine that freezing depends on.
-#[derive(Clone, Copy)]
 pub struct Freezer<'a> {
     /// Which of several answers counts.
     pub order: AnswerOrder,
@@ -69,15 +77,22 @@ pub struct Freezer<'a> {
     /// Files that make up a submission; all if empty.
     pub outputs: &'a [String],
     /// Files that the agent got with the task.
-    pub given: &'a [Given<'a>],
+    pub given: Vec<Given<'a>>,
     pub contents: &'a ContentStore,
     /// Knows the secrets of this machine.
     pub redactor: &'a Redactor,
 }
 
 impl Freezer<'_> {
-    /// Ends everything in a room and freezes the files below `root`.
-    pub fn room(&self, room: &mut dyn Sandbox, root: &str, handed: &Handed) -> Result<Frozen, Unfrozen> {
+    /// Freezes the files that an agent left. If there is a room, everything in it ends.
+    pub fn freeze(&self, files: AgentFiles<'_>, handed: &Handed) -> Result<Frozen, Unfrozen> {
+        match files {
+            AgentFiles::InMemory(files) => self.files(files, handed),
+            AgentFiles::InRoom(mut room) => self.room(room.as_mut(), handed),
+        }
+    }
+
+    fn room(&self, room: &mut dyn Sandbox, handed: &Handed) -> Result<Frozen, Unfrozen> {
         // An agent that brings down its room by using up its memory leaves nothing to judge. This is not an accident,
         // so the trial is not repeated.
         if room.out_of_memory() && room.lost().is_some() {
@@ -85,7 +100,7 @@ impl Freezer<'_> {
             return Err(Unfrozen::Unfit(what));
         }
         let frozen = room.freeze().map_err(Unfrozen::from).and_then(|()| {
-            let tree = room.directory(root).ok_or(SandboxError::Gone)?;
+            let tree = room.directory(WORKSPACE).ok_or(SandboxError::Gone)?;
             self.tree(tree, &[], handed)
         });
         frozen.map_err(|error| match (error, room.lost()) {
@@ -119,7 +134,7 @@ impl Freezer<'_> {
     }
 
     /// Freezes files that are in memory.
-    pub fn files(&self, mut files: Files, handed: &Handed) -> Result<Frozen, Unfrozen> {
+    fn files(&self, mut files: Files, handed: &Handed) -> Result<Frozen, Unfrozen> {
         SubmissionLimits::default().check(&files, self.outputs)?;
         let given = self.given.iter().find(|given| given.path == self.place).map(|given| given.content);
         let settling = InMemory { order: self.order, place: self.place, outputs: self.outputs, given };

@@ -8,7 +8,7 @@ use aec_base::secret::Redactor;
 use aec_sandbox::Tree;
 use serde::Deserialize;
 
-use super::freeze::{Freezer, Frozen, Given, Unfrozen};
+use super::freeze::{AgentFiles, Freezer, Frozen, Given, Unfrozen};
 use super::order::{AnswerOrder, Handed, Source, Submitted, last_word};
 use super::outcome::{AgentStatus, Boundary, Ending, Fault, Settled};
 use crate::verdict::{OUT_OF_MEMORY, Outcome};
@@ -62,7 +62,7 @@ impl Case {
             order: self.order,
             place: &self.place,
             outputs: &self.outputs,
-            given: &given,
+            given,
             contents: &contents,
             redactor,
         };
@@ -113,7 +113,7 @@ fn memory_and_directories_give_the_answers_of_the_table() {
                         files.iter().map(|(path, text)| (path.clone(), bytes(text))).collect()
                     },
                 );
-                freezer.files(files, &handed)
+                freezer.freeze(AgentFiles::InMemory(files), &handed)
             })
             .unwrap()
         });

@@ -1,7 +1,7 @@
 //! Judges again what another program judged, if everything that the verifier read there is available.
 
 use aec_base::problem::Problem;
-use aec_judge::settle::freeze::{Frozen, Unfrozen};
+use aec_judge::settle::freeze::{AgentFiles, Frozen, Unfrozen};
 use aec_judge::settle::order::{Files, Handed, Source, Submitted};
 use aec_judge::settle::outcome::Ending;
 use aec_judge::verifier::VerifierFiles;
@@ -134,8 +134,7 @@ fn frozen(
         Some(answer) => handed.said = Some(answer.text.clone()),
         None => {}
     }
-    task.freezing(bench.order, bench.contents, bench.redactor, |freezer| {
-        let files = if is_standard { Files::new() } else { freezer.given_files() };
-        freezer.files(files, &handed)
-    })
+    let freezer = task.freezer(bench.order, bench.contents, bench.redactor);
+    let files = if is_standard { Files::new() } else { freezer.given_files() };
+    freezer.freeze(AgentFiles::InMemory(files), &handed)
 }

@@ -30,7 +30,7 @@ use aec_run::demand::demand;
 use aec_run::event::{RunEnded, RunEvent, StopReason};
 use aec_run::harness::PreparedAgent;
 use aec_run::plan::{Plan, PlannedTrial, SandboxChoice};
-use aec_run::planning::load;
+use aec_run::planning::{Made, load, make};
 use aec_run::session::{Beginning, Past, Shard, current_plan};
 use aec_run::terms::{Terms, going_on, over};
 use aec_run::trial::Shared;
@@ -43,7 +43,7 @@ use crate::arguments::LedgerRootArgument;
 use crate::commands::ledger::find_experiment;
 use crate::commands::models::TapeArguments;
 use crate::commands::plan::{PlanArguments, Preview, variables_remark};
-use crate::commands::planning::{self, Planned, VERSION};
+use crate::commands::planning::{self, Asked, VERSION};
 use crate::commands::run::worker::Worker;
 use crate::commands::{containers, harbor, modal, models};
 use crate::context::Context;
@@ -319,14 +319,10 @@ fn prepare(context: &Context, arguments: &RunArguments) -> Result<PreparedRun, F
         (Setting::Jobs, arguments.jobs_root.as_deref(), "--jobs-root"),
     ];
     if arguments.locked.is_none() && arguments.resume.is_none() {
-        let Planned { project, made, variables } = planning::plan(context, &arguments.plan, &roots)?;
-        return Ok(PreparedRun {
-            project,
-            plan: made.plan,
-            tasks: made.tasks,
-            variables,
-            problems: made.problems,
-        });
+        let Asked { project, request, variables } = planning::read(context, &arguments.plan, &roots)?;
+        let Made { plan, tasks, problems } = make(&planning::places(&project), request, VERSION)?;
+        harbor::refuse(context, &project, &plan, &tasks)?;
+        return Ok(PreparedRun { project, plan, tasks, variables, problems });
     }
     let project = planning::open(context, &arguments.plan, &roots, None)?;
     let plan = match (&arguments.locked, &arguments.resume) {
@@ -340,9 +336,7 @@ fn prepare(context: &Context, arguments: &RunArguments) -> Result<PreparedRun, F
         problems.push(Problem::warning(what).fix("make a new plan if the difference matters"));
     }
     let tasks = load(&planning::places(&project), &plan)?;
-    if plan.conditions.backend == Backend::Harbor {
-        harbor::check(context, &project, &plan, &tasks)?;
-    }
+    harbor::refuse(context, &project, &plan, &tasks)?;
     Ok(PreparedRun { project, plan, tasks, variables: Vec::new(), problems })
 }
 
