@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use aec_base::secret::Redactor;
 use aec_http::pause::{Rule, chance};
 use aec_model::failure::{Failure, FailureKind};
 use aec_run::campaign::faults::{Meaning, meaning};
@@ -16,9 +17,10 @@ use aec_run::control::{Control, Wish};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
-use crate::event::EvalEvent;
+use crate::event::{EvalEvent, RolloutFinished};
 use crate::results::RowFacts;
-use crate::sink::Sink;
+use crate::results::aggregate::Aggregate;
+use crate::results::writer::{NotTaken, ReadyRow, ResultsWriter};
 
 /// How long a rollout waits before it is tried again.
 const PAUSES: Rule = Rule::new(Duration::from_secs(1), Duration::from_mins(1));
@@ -301,6 +303,85 @@ impl<E: Environment> Work<E> {
             && error.is_panic()
         {
             self.stop(Stopped::Fatal(format!("a rollout failed inside this program: {error}")));
+        }
+    }
+}
+
+/// Receives events as they happen. It must not block.
+pub type Observer = Arc<dyn Fn(&EvalEvent) + Send + Sync>;
+
+pub(crate) enum Kept {
+    /// Only the aggregates.
+    Memory(Box<Aggregate>),
+    /// All rows; the writer also has the aggregates.
+    Disk(ResultsWriter),
+}
+
+/// Passes finished rollouts of an evaluation on to the aggregates, the disk and the observer.
+pub struct Sink {
+    /// The aggregates, if no writer keeps them.
+    aggregate: Option<Mutex<Aggregate>>,
+    /// Present if results are saved.
+    writer: Option<ResultsWriter>,
+    redactor: Arc<Redactor>,
+    observer: Observer,
+    /// Whether the observer wants to see rows.
+    wants_rows: bool,
+}
+
+impl Sink {
+    pub(crate) fn new(kept: Kept, redactor: Arc<Redactor>, observer: Observer, wants_rows: bool) -> Self {
+        let (aggregate, writer) = match kept {
+            Kept::Memory(aggregate) => (Some(Mutex::new(*aggregate)), None),
+            Kept::Disk(writer) => (None, Some(writer)),
+        };
+        Self { aggregate, writer, redactor, observer, wants_rows }
+    }
+
+    pub(crate) fn tell(&self, event: &EvalEvent) {
+        (self.observer)(event);
+    }
+
+    pub(crate) fn take(&self, evaluation: usize, finished: Finished) -> Result<(), String> {
+        let Finished { line, facts, .. } = finished;
+        let facts = Arc::new(facts);
+        let line = self.scrubbed(line);
+        if let Some(aggregate) = &self.aggregate {
+            aggregate.lock().unwrap_or_else(PoisonError::into_inner).add(&facts);
+        }
+        let row = self.wants_rows.then(|| Arc::from(line.as_slice()));
+        let event = RolloutFinished { evaluation, facts: Arc::clone(&facts), row };
+        if let Some(writer) = &self.writer {
+            match writer.try_write(ReadyRow { line, facts }) {
+                Ok(()) => {}
+                // The disk is slower than the models: this thread waits for it, the others go on.
+                Err(NotTaken::Full(row)) => {
+                    let written = tokio::task::block_in_place(|| writer.write(*row));
+                    written.map_err(|problem| problem.what)?;
+                }
+                Err(NotTaken::Failed(problem)) => return Err(problem.what),
+            }
+        }
+        self.tell(&EvalEvent::Finished(Box::new(event)));
+        Ok(())
+    }
+
+    /// Removes the secrets of this machine from a row, whatever a model or a tool wrote.
+    fn scrubbed(&self, line: Vec<u8>) -> Vec<u8> {
+        match String::from_utf8(line) {
+            Ok(text) => self.redactor.scrub(text).into_bytes(),
+            Err(error) => error.into_bytes(),
+        }
+    }
+
+    pub(crate) fn end(self) -> Kept {
+        match (self.writer, self.aggregate) {
+            (Some(writer), _) => Kept::Disk(writer),
+            (None, aggregate) => {
+                let aggregate =
+                    aggregate.map(|aggregate| aggregate.into_inner().unwrap_or_else(PoisonError::into_inner));
+                Kept::Memory(Box::new(aggregate.unwrap_or_else(|| Aggregate::new(1, 0.5))))
+            }
         }
     }
 }

@@ -14,9 +14,9 @@ use aec_run::terms::{Caps, going_on};
 use futures_util::future::join_all;
 
 use crate::config::{EvalSettings, Resume};
-use crate::engine::{self, Course, Group, Stopped};
+use crate::engine::{self, Course, Group, Kept, Observer, Sink, Stopped};
 use crate::event::{EvalEvent, EvalStarted};
-use crate::native_executor::NativeExecutor;
+use crate::native::NativeExecutor;
 use crate::python_executor::PythonExecutor;
 use crate::results::aggregate::Aggregate;
 use crate::results::configuration::differences;
@@ -28,7 +28,6 @@ use crate::results::resume::{self, OpenRun};
 use crate::results::summary::Summary;
 use crate::results::till::Till;
 use crate::results::writer::ResultsWriter;
-use crate::sink::{Kept, Observer, Sink};
 
 #[derive(Clone, Debug)]
 pub enum Executor {

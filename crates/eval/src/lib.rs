@@ -15,10 +15,8 @@ pub mod heartbeat;
 pub mod hub;
 pub mod model_choice;
 pub mod native;
-pub mod native_executor;
 pub mod python_executor;
 pub mod results;
-pub mod sink;
 pub mod worker;
 
 use aec_base::document::Family;

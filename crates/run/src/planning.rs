@@ -26,10 +26,10 @@ use crate::harness::{AgentFile, scripted};
 use crate::images::{not_given, unbuildable, unservable};
 use crate::leaks::leaks;
 use crate::parameters::Parameters;
-use crate::session::current_plan;
 use crate::plan::{
     Conditions, Credentials, PLAN_VERSION, Plan, PlannedAgent, PlannedDataset, PlannedFile, PlannedTask,
 };
+use crate::session::current_plan;
 
 /// Bytes; a prompt is text for a reader.
 const PROMPT_LIMIT: u64 = 1024 * 1024;

@@ -18,8 +18,8 @@ use indexmap::IndexMap;
 use serde_json::Value;
 
 use crate::arguments::SandboxLevel;
-use crate::commands::plan::PlanArguments;
 use crate::commands::models;
+use crate::commands::plan::PlanArguments;
 use crate::context::Context;
 use crate::failure::Failure;
 
@@ -98,11 +98,7 @@ pub(crate) fn places(project: &Project) -> Places {
 }
 
 /// Reads the plan that the user asks for.
-pub(crate) fn read(
-    context: &Context,
-    arguments: &PlanArguments,
-    roots: Roots<'_>,
-) -> Result<Asked, Failure> {
+pub(crate) fn read(context: &Context, arguments: &PlanArguments, roots: Roots<'_>) -> Result<Asked, Failure> {
     let mut experiment = match &arguments.config {
         Some(file) => {
             // References in the experiment are filled in from the project's environment.

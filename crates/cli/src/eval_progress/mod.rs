@@ -11,9 +11,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use aec_base::problem::Problem;
+use aec_eval::engine::Observer;
 use aec_eval::event::EvalEvent;
 use aec_eval::heartbeat::Pulse;
-use aec_eval::sink::Observer;
 use aec_run::control::{Control, Wish};
 use ratatui::Frame;
 use ratatui::crossterm::event::KeyEvent;

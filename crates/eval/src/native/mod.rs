@@ -4,6 +4,7 @@
 mod arguments;
 mod driven;
 mod environment;
+mod measure;
 mod rollout;
 mod source;
 mod tools;
@@ -18,5 +19,5 @@ use aec_judge::judge::Judge;
 pub type LazyJudge = Arc<LazyLock<Judge, Box<dyn FnOnce() -> Judge + Send>>>;
 
 pub use environment::{Example, NativeEnvironment, NativeSetup};
-pub use rollout::{Generated, Generation};
+pub use rollout::{Generated, Generation, NativeExecutor};
 pub use source::PackageSource;

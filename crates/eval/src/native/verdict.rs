@@ -122,11 +122,13 @@ impl RolloutJudge {
                 self.judge_at_once(terms, answers, files, &handed)
             }
             (_, _, Some(workspace)) => {
-                self.judge_frozen(terms, move |freezer| freezer.freeze(workspace.agent_files()?, &handed)).await
+                self.judge_frozen(terms, move |freezer| freezer.freeze(workspace.agent_files()?, &handed))
+                    .await
             }
             (_, files, None) => {
                 let files = files.unwrap_or_default();
-                self.judge_frozen(terms, move |freezer| freezer.freeze(AgentFiles::InMemory(files), &handed)).await
+                self.judge_frozen(terms, move |freezer| freezer.freeze(AgentFiles::InMemory(files), &handed))
+                    .await
             }
         }
     }

@@ -15,8 +15,8 @@ use aec_eval::describe::{EnvironmentFacts, describe, sampling};
 use aec_eval::evaluation::{Evaluation, EvaluationSetup, Executor};
 use aec_eval::event::EvalEvent;
 use aec_eval::find::{FoundPackage, find};
-use aec_eval::native::{LazyJudge, NativeEnvironment, NativeSetup, PackageSource};
-use aec_eval::native_executor::NativeExecutor;
+use aec_eval::native::{LazyJudge, NativeEnvironment, NativeExecutor, NativeSetup, PackageSource};
+
 use aec_eval::python_executor::PythonExecutor;
 use aec_eval::results::directory;
 use aec_eval::results::payers::Payers;
