@@ -4,8 +4,6 @@ mod arguments;
 mod commands;
 mod context;
 mod entry;
-mod eval_progress;
-mod evolve_progress;
 mod failure;
 mod groups;
 mod output;

@@ -39,8 +39,8 @@ use crate::commands::models::Models;
 use crate::commands::selection::NamedTasks;
 use crate::commands::verify::isolation;
 use crate::context::Context;
-use crate::eval_progress::EvalProgress;
 use crate::failure::Failure;
+use crate::progress::eval::EvalProgress;
 
 /// What Python workers are given as the number of rollouts at once when the user sets no limit.
 const ALL_AT_ONCE: u64 = 65_535;

@@ -29,9 +29,9 @@ use crate::commands::eval::environment::{EnvironmentGateway, EvaluationOpener, P
 use crate::commands::models::{self, EndpointsArgument, Models, TapeArguments};
 use crate::commands::verify::judge_later;
 use crate::context::Context;
-use crate::eval_progress::{EvalProgress, Shown, summary_text};
 use crate::failure::{Exit, Failure};
 use crate::output::Outcome;
+use crate::progress::eval::{EvalProgress, Shown, summary_text};
 use crate::progress::events::{EventLog, EventsArguments};
 use crate::signals::Signals;
 

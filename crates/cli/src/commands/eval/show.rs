@@ -16,9 +16,9 @@ use serde_json::value::RawValue;
 
 use crate::commands::eval::find;
 use crate::context::Context;
-use crate::eval_progress::{rollout_lines, saved_text};
 use crate::failure::Failure;
 use crate::output::Outcome;
+use crate::progress::eval::{rollout_lines, saved_text};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \

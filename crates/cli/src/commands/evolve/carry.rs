@@ -36,10 +36,10 @@ use crate::commands::models::{self, Models};
 use crate::commands::planning;
 use crate::commands::run::{listen, shared_with};
 use crate::context::Context;
-use crate::evolve_progress::EvolveProgress;
 use crate::failure::{Exit, Failure};
 use crate::output::Outcome;
 use crate::progress::events::EventLog;
+use crate::progress::evolve::EvolveProgress;
 use crate::signals::Signals;
 
 /// How often the run looks for requests to stop.

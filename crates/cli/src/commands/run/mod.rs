@@ -51,7 +51,7 @@ use crate::failure::{Exit, Failure};
 use crate::output::Outcome;
 use crate::progress::events::{EventLog, EventsArguments};
 use crate::progress::painter::{Display, Mode, Painter};
-use crate::progress::{RunShow, summary_text};
+use crate::progress::run::{RunShow, summary_text};
 use crate::signals::Signals;
 
 /// What carries out a plan.

@@ -19,7 +19,7 @@ use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::output::{Format, Outcome};
 use crate::progress::outlet::Outlet;
-use crate::progress::tally_table;
+use crate::progress::run::tally_table;
 use crate::signals::Signals;
 
 /// How often the progress of the shards is added up.

@@ -17,7 +17,7 @@ use crate::commands::runs::cluster;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
-use crate::progress::tally_table;
+use crate::progress::run::tally_table;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \

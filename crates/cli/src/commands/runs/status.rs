@@ -16,7 +16,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Outcome, STRONG};
 use crate::progress::figures::cost;
-use crate::progress::tally_table;
+use crate::progress::run::tally_table;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \

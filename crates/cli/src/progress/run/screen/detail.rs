@@ -2,10 +2,10 @@
 
 use super::super::phrases;
 use super::super::state::{Row, State};
-use super::super::text::wrap;
 use super::super::trace::Entry;
 use super::draw;
 use super::view::View;
+use crate::progress::text::wrap;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {

@@ -6,8 +6,8 @@ use aec_judge::verdict::Outcome;
 use aec_run::event::{RunStarted, StopReason, TrialRef};
 use aec_run::tally::AgentTally;
 
-use super::figures::{self, UNKNOWN, grouped, guess, many, money_left, rate, span};
 use super::state::{Ended, State};
+use crate::progress::figures::{self, UNKNOWN, grouped, guess, many, money_left, rate, span};
 
 /// `120/500 trials`.
 pub(crate) fn trials(state: &State) -> String {

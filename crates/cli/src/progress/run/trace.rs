@@ -8,8 +8,8 @@ use aec_ledger::transcript::{Event, EventRole};
 use aec_model::event::CallEvent;
 use aec_model::message::Usage;
 
-use super::figures::{grouped, money, span};
-use super::text::{clean, clean_line, clip};
+use crate::progress::figures::{grouped, money, span};
+use crate::progress::text::{clean, clean_line, clip};
 
 /// Most events kept of one trial.
 const EVENTS: usize = 200;

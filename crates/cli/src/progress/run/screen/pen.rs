@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 
-use super::super::text::{cut, width};
+use crate::progress::text::{cut, width};
 
 pub(crate) struct Pen<'a> {
     pub(crate) buffer: &'a mut Buffer,

@@ -7,10 +7,10 @@ use aec_run::control::Wish;
 use aec_run::event::{RunEvent, StopReason};
 use aec_run::tally::AgentTally;
 
-use super::figures::{bar, grouped, many, short};
 use super::phrases;
 use super::state::State;
-use super::text::{cut, fill, width, wrap};
+use crate::progress::figures::{bar, grouped, many, short};
+use crate::progress::text::{cut, fill, width, wrap};
 
 /// Most agents with a separate line.
 const AGENTS: usize = 12;
@@ -111,9 +111,9 @@ mod tests {
     use aec_run::control::Control;
 
     use super::super::RunShow;
-    use super::super::painter::{Display, Mode, Painter};
     use super::super::samples::{self, Play};
     use super::*;
+    use crate::progress::painter::{Display, Mode, Painter};
 
     fn run() -> Play {
         let mut play = Play::new();

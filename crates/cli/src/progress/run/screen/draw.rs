@@ -6,12 +6,12 @@ use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 
 use super::super::state::State;
-use super::super::text::cut;
 use super::detail::{self, Kind};
 use super::header::header;
 use super::list::list;
 use super::pen::Pen;
 use super::view::View;
+use crate::progress::text::cut;
 
 /// From this width on, the list and the trace are side by side.
 const SIDE_BY_SIDE: u16 = 120;

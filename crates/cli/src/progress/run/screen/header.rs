@@ -4,12 +4,12 @@ use aec_run::control::Wish;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 
-use super::super::figures::{UNKNOWN, bar, grouped, many, money, rate, short, span};
 use super::super::phrases;
 use super::super::state::State;
-use super::super::text::width;
 use super::pen::Pen;
 use super::view::View;
+use crate::progress::figures::{UNKNOWN, bar, grouped, many, money, rate, short, span};
+use crate::progress::text::width;
 
 pub(crate) fn header(pen: &mut Pen<'_>, area: Rect, state: &State, view: &View) {
     let now = view.now;

@@ -15,8 +15,8 @@ use aec_run::tally::AgentTally;
 use indexmap::IndexMap;
 
 use super::pace::{Left, Pace};
-use super::text::{clean_line, clip};
 use super::trace::{Entry, Trace};
+use crate::progress::text::{clean_line, clip};
 
 /// Ended attempts kept for the list, and as many again with a fault.
 const RECENT: usize = 200;

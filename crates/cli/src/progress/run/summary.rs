@@ -5,8 +5,8 @@ use aec_judge::verdict::Outcome;
 use aec_run::event::{RunEnded, StopReason};
 use aec_run::tally::AgentTally;
 
-use super::figures::{UNKNOWN, grouped, many, money, span};
 use super::phrases::stop_reason;
+use crate::progress::figures::{UNKNOWN, grouped, many, money, span};
 use crate::table::Table;
 
 pub(crate) fn summary_text(ended: &RunEnded) -> String {

@@ -8,11 +8,11 @@ use aec_run::event::Stage;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 
-use super::super::figures::{UNPRICED, money, span};
 use super::super::state::{Row, State};
-use super::super::text::{cut_front, fill, width};
 use super::pen::Pen;
 use super::view::View;
+use crate::progress::figures::{UNPRICED, money, span};
+use crate::progress::text::{cut_front, fill, width};
 
 /// Cells before each row, for the mark of the selected row.
 const MARK: usize = 2;
