@@ -34,9 +34,11 @@ pub(super) fn picture(state: &State, wish: Wish, now: Instant, columns: usize) -
     if state.started.is_none() {
         return Vec::new();
     }
-    let mut text = format!("{}, {}", phrases::trials(state), phrases::elapsed(state, now));
-    if let Some(left) = phrases::left(state, now) {
-        text.push_str(&format!(", {left}"));
+    let (trials, elapsed) = (phrases::trials(state), phrases::elapsed(state, now));
+    let left = phrases::left(state, now).map(|left| format!(", {left}")).unwrap_or_default();
+    let mut text = format!("{trials}, {elapsed}{left}");
+    if width(&text) > columns {
+        text = trials + &left;
     }
     // A narrow bar is better than no bar, and no bar is better than cut text.
     let cells = columns.saturating_sub(width(&text) + 1).min(30);
