@@ -198,10 +198,21 @@ pub enum Backend {
 }
 
 impl Backend {
-    pub const NAMES: [&'static str; 4] = ["local", "docker", "harbor", "modal"];
+    const ALL: [Self; 4] = [Self::Local, Self::Docker, Self::Harbor, Self::Modal];
+
+    /// The names of all backends.
+    pub const NAMES: [&'static str; Self::ALL.len()] = {
+        let mut names = [""; Self::ALL.len()];
+        let mut at = 0;
+        while at < names.len() {
+            names[at] = Self::ALL[at].name();
+            at += 1;
+        }
+        names
+    };
 
     /// The name as written in files and flags.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Local => "local",
             Self::Docker => "docker",
@@ -211,9 +222,7 @@ impl Backend {
     }
 
     pub fn parse(name: &str) -> Option<Self> {
-        [Self::Local, Self::Docker, Self::Harbor, Self::Modal]
-            .into_iter()
-            .find(|backend| backend.name() == name)
+        Self::ALL.into_iter().find(|backend| backend.name() == name)
     }
 }
 
