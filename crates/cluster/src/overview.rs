@@ -2,7 +2,7 @@
 
 use aec_ledger::layout::ExperimentDirectory;
 use aec_run::plan::{Plan, PlannedTrial};
-use aec_run::session::PastTrial;
+use aec_run::resume::PastTrial;
 use serde::Serialize;
 
 use crate::contract::{Contract, Engine, Folder, Jobs};

@@ -13,7 +13,8 @@ use aec_model::money::MicroDollars;
 use serde::Serialize;
 
 use crate::plan::{Plan, PlannedTrial};
-use crate::session::{Past, SessionFile, current_plan, look_back, sessions};
+use crate::resume::{Past, look_back};
+use crate::session::{SessionFile, current_plan, sessions};
 use crate::tally::{AgentTally, tallies};
 use crate::terms::Terms;
 

@@ -21,7 +21,7 @@ use crate::control::Wish;
 use crate::event::{RunEnded, RunEvent, RunStarted, StopReason, Tick, TrialEnded, TrialRef};
 use crate::forecast::forecasts;
 use crate::plan::{PlannedTask, PlannedTrial};
-use crate::session::PastTrial;
+use crate::resume::PastTrial;
 use crate::tally::tallies;
 use crate::trial::Shared;
 

@@ -21,7 +21,7 @@ use super::faults::{interrupted, panicked};
 use super::{Committer, Options, Waiting, cannot_go_on};
 use crate::control::Wish;
 use crate::event::{RunEvent, TrialRef};
-use crate::salvage::salvage;
+use crate::resume::salvage::salvage;
 use crate::task::PreparedTask;
 use crate::trial::{self, Attempt, Shared};
 

@@ -9,7 +9,6 @@ mod in_process;
 mod queue;
 mod steps;
 mod tasks;
-mod to_do;
 
 use std::io;
 use std::path::PathBuf;
@@ -28,7 +27,8 @@ use tokio::sync::oneshot;
 use crate::control::Wish;
 use crate::event::{RunEnded, RunEvent, StopReason};
 use crate::plan::PlannedTrial;
-use crate::session::{Beginning, Past, Session};
+use crate::resume::{Past, Rerun};
+use crate::session::{Beginning, Session};
 use crate::terms::Terms;
 use crate::trial::Shared;
 
@@ -37,7 +37,6 @@ pub use in_process::InProcess;
 pub use queue::Waiting;
 pub use steps::{Observer, Step, StepError, StepRunner, StepSetup};
 pub use tasks::TaskCache;
-pub use to_do::{Rerun, to_do};
 
 /// How to run trials. Nothing here changes what the trials are.
 #[derive(Clone, Debug)]

@@ -17,12 +17,12 @@ use aec_model::meter::Account;
 use aec_task::task::Task;
 use tokio::sync::{Notify, Semaphore};
 
-use super::{Campaign, Course, Executor as _, InProcess, Options, Rerun, Work};
+use super::{Campaign, Course, Executor as _, InProcess, Options, Work};
 use crate::control::Wish;
 use crate::event::{RunEvent, StopReason};
 use crate::harness::PreparedAgent;
 use crate::plan::{Plan, PlannedTrial};
-use crate::session::{Past, PastTrial};
+use crate::resume::{Past, PastTrial, Rerun};
 use crate::terms::Terms;
 use crate::trial::Shared;
 

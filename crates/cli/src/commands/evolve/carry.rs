@@ -25,7 +25,8 @@ use aec_model::money::MicroDollars;
 use aec_run::campaign::{Campaign, StepRunner, StepSetup};
 use aec_run::control::{Control, Wish};
 use aec_run::event::StopReason;
-use aec_run::session::{Beginning, Past};
+use aec_run::resume::Past;
+use aec_run::session::Beginning;
 use aec_run::terms::{Caps, Terms};
 use serde::Serialize;
 

@@ -19,10 +19,11 @@ use aec_ledger::layout::{ExperimentDirectory, Ledger};
 use aec_model::meter::{Budget, Unpriced};
 use aec_model::retry::RetryPolicy;
 use aec_run::agents;
-use aec_run::campaign::{Rerun, Waiting, to_do};
+use aec_run::campaign::Waiting;
 use aec_run::demand::demand;
 use aec_run::plan::{Plan, PlannedTrial};
-use aec_run::session::{Beginning, Past, prepare};
+use aec_run::resume::{Past, Rerun, to_do};
+use aec_run::session::{Beginning, prepare};
 use aec_run::terms::{self, Terms};
 use serde::Serialize;
 

@@ -21,7 +21,8 @@ use aec_run::campaign::ClusterOptions;
 use aec_run::control::{Control, Wish};
 use aec_run::event::RunEvent;
 use aec_run::plan::Plan;
-use aec_run::session::{Past, Shard, live_shards};
+use aec_run::resume::Past;
+use aec_run::session::{Shard, live_shards};
 
 use crate::commands::models::Models;
 use crate::commands::planning::VERSION;

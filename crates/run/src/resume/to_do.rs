@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use aec_base::name::Name;
 use aec_judge::verdict::Outcome;
 
-use super::Waiting;
-use super::faults::is_infra;
+use super::{Past, PastTrial};
+use crate::campaign::Waiting;
+use crate::campaign::faults::is_infra;
 use crate::plan::PlannedTrial;
-use crate::session::{Past, PastTrial};
 
 /// Trials to run again although they have a record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,7 +33,7 @@ impl Rerun {
     }
 
     /// Which of these trials to run, and from which attempt on, given the latest attempt of each.
-    pub(super) fn choose<'a>(
+    pub(crate) fn choose<'a>(
         &self,
         trials: &'a [PlannedTrial],
         latest: impl Fn(usize, &'a PlannedTrial) -> Option<PastTrial>,
