@@ -112,7 +112,7 @@ fn what_cannot_be_carried_out_is_refused_before_anything_is_run() {
     for (file, text, why) in [
         ("rlm.toml", "[guardrails]\nmax_turn = 1\n", "max_turn"),
         ("rlm.toml", "[inputs.x]\ntype = 'string'\nsource = 'no/such.md'\n", "no/such.md"),
-        ("rlm.toml", "[inputs.x]\ntype = 'string'\nsource = 'tests/answers.json'\n", "may see"),
+        ("rlm.toml", "[inputs.x]\ntype = 'string'\nsource = 'tests/answers.json'\n", "shown to agents"),
         ("lambda-rlm.toml", "[template]\ndefinition = 'no.toml'\n", "no.toml"),
         ("lambda-rlm.toml", "[planner]\ncontext_window_chars = 2_000\naccuracy_target = 0.94\n", "would do"),
         ("report_template.toml", "[[sections]]\nid = 'a'\ntitle = 'A'\ndepends_on = ['a']\n", "depends on"),

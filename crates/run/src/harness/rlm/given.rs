@@ -98,7 +98,7 @@ impl Given {
             return Ok(format!("/workspace/{}", source.get(dropped..).unwrap_or_default()));
         }
         if HIDDEN.iter().any(|hidden| Path::new(source).starts_with(hidden)) {
-            return Err(format!("{RLM_FILE}: {source} is nothing that an agent may see"));
+            return Err(format!("{RLM_FILE}: {source} must not be shown to agents"));
         }
         let content = tree
             .read(Path::new(source), LARGEST)
