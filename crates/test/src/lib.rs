@@ -8,9 +8,11 @@
 )]
 
 pub mod bench;
+pub mod chance;
 pub mod environment;
 pub mod files;
 pub mod hub;
+pub mod lock;
 pub mod modal;
 pub mod podman;
 pub mod port;

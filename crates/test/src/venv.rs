@@ -117,9 +117,7 @@ pub fn interpreter() -> PathBuf {
 
 /// The directory of all environments: beside the directory of the build profile of the tests.
 pub fn directory() -> PathBuf {
-    let program = std::env::current_exe().expect("the path of the tests");
-    let target = program.ancestors().nth(3).expect("tests lie in the target directory");
-    let directory = target.join("venvs");
+    let directory = crate::lock::target().join("venvs");
     fs_err::create_dir_all(&directory).expect("a directory of environments");
     directory.canonicalize().expect("a directory that exists")
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use aec_test::TestEnv;
 use aec_test::tree::{TASK_TOML, write_task};
 
-use crate::empty_project;
+use crate::cli::empty_project;
 
 /// A file that some command reads.
 struct Reader {

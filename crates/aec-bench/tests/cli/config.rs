@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{empty_project, world};
+use crate::cli::{empty_project, world};
 
 fn setting(data: &Value, key: &str) -> (String, String) {
     let setting = &data["settings"][key];
@@ -257,7 +257,7 @@ backend = "modal"
 fn the_documented_files_are_read_as_written() {
     let env = world();
     env.write("aec-bench.toml", DOCUMENTED_PROJECT);
-    env.write("suite.toml", crate::suite::DOCUMENTED);
+    env.write("suite.toml", crate::cli::suite::DOCUMENTED);
     assert_eq!(env.run(["config", "check"]).code, Some(0));
     let data = env.run(["--json", "config", "view"]).data();
     for (key, value) in [
@@ -286,8 +286,8 @@ fn the_documented_files_are_read_as_written() {
         ("total_max = 200", "total_max = 0", "S005"),
         ("dir = \"tasks/generated/my-suite\"", "dir = 1", "S004"),
     ] {
-        let text = crate::suite::DOCUMENTED.replace(line, wrong);
-        assert_ne!(text, crate::suite::DOCUMENTED);
+        let text = crate::cli::suite::DOCUMENTED.replace(line, wrong);
+        assert_ne!(text, crate::cli::suite::DOCUMENTED);
         env.write("suite.toml", text);
         let errors = env.run(["--json", "config", "check"]).errors();
         assert_eq!(errors[0].0, id, "{wrong}: {errors:?}");

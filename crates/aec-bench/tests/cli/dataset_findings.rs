@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use aec_test::{Run, TestEnv};
 use serde_json::{Value, json};
 
-use crate::dataset_commands::{json, manifest, project, run};
+use crate::cli::dataset_commands::{json, manifest, project, run};
 
 const MANIFEST: &str = "artefacts/datasets/set/1.0.0/manifest.json";
 

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use aec_test::TestEnv;
 use aec_test::tree::write_tree;
 
-use crate::dataset_commands::run;
-use crate::empty_project;
+use crate::cli::dataset_commands::run;
+use crate::cli::empty_project;
 
 /// How often each command is killed.
 pub(crate) fn kills() -> u32 {

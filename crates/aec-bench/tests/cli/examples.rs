@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use aec_test::TestEnv;
 use serde::Deserialize;
 
-use crate::world;
+use crate::cli::world;
 
 /// `examples.json`: what the examples need.
 #[derive(Deserialize)]

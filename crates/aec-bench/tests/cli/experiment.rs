@@ -1,43 +1,7 @@
 //! `experiment.yaml` as a file: the documented example, references, names, secrets.
 
-use crate::{empty_project, world};
-
-/// The example of the configuration reference.
-const DOCUMENTED: &str = r#"
-experiment_id: exp-20260412-001
-name: "Claude vs GPT electrical"
-description: "Optional narrative description"
-
-tasks:
-  dataset: electrical-v1@1.0.0
-  include_patterns: ["electrical/*"]
-  exclude_patterns: []
-  domains:      ["electrical"]
-  difficulties: ["easy", "medium"]
-
-agents:
-  - name: claude-tool-loop
-    harness: tool_loop
-    model: claude-sonnet-4-20250514
-    parameters:
-      max_turns: 12
-    system_prompt_file: prompts/electrical.md   # optional
-
-  - name: gpt4-direct
-    harness: direct
-    model: gpt-4.1
-    parameters:
-      max_tokens: 8192
-
-compute:
-  backend: modal
-  resource_limits:
-    timeout_override: 1200
-    memory_mb: 8192
-
-repetitions: 3
-disable_verification: false
-"#;
+use crate::cli::{empty_project, world};
+use crate::run::plan::DOCUMENTED;
 
 #[test]
 fn the_documented_example_is_read_in_full() {

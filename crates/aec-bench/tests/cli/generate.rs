@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use aec_test::TestEnv;
 use serde_json::Value;
 
-use crate::empty_project;
-use crate::template::{change, walk, with_template};
+use crate::cli::empty_project;
+use crate::cli::template::{change, walk, with_template};
 
 /// Paths of the tasks that a run generated, relative to the project.
 fn made(run: &aec_test::Run) -> Vec<String> {

@@ -1,8 +1,9 @@
 //! `verify` and `audit` from the command line.
 
+use aec_test::lock::{self, HOST_PLACES};
 use serde_json::Value;
 
-use crate::{HOST_PLACES, empty_project, world};
+use crate::cli::{empty_project, world};
 
 #[test]
 fn golden_answers_of_the_example_are_judged() {
@@ -88,7 +89,7 @@ fn an_audit_reports_and_writes_a_page() {
 #[test]
 fn without_rooms_judging_is_refused_and_none_is_recorded() {
     // Whether or not the host allows it, `none` always prints a remark. Its paths must be free on this host.
-    let _places = HOST_PLACES.lock();
+    let _places = lock::hold(HOST_PLACES);
     let env = world();
     env.init();
     if ["/workspace", "/logs", "/tests"].iter().any(|place| std::path::Path::new(place).exists()) {

@@ -9,7 +9,7 @@ use aec_ledger::record::TrialRecord;
 use aec_test::{Run, TestEnv};
 use serde_json::Value;
 
-use crate::empty_project;
+use crate::cli::empty_project;
 
 const FIRST: &str = "0f1e2d3c-0000-8000-8000-000000000001";
 const SECOND: &str = "0f1e2d3c-0000-8000-8000-000000000002";

@@ -3,9 +3,9 @@
 use aec_test::TestEnv;
 use serde_json::{Value, json};
 
-use crate::empty_project;
-use crate::generate::{contents, is_hidden};
-use crate::template::walk;
+use crate::cli::empty_project;
+use crate::cli::generate::{contents, is_hidden};
+use crate::cli::template::walk;
 
 /// The file as documented.
 pub(crate) const DOCUMENTED: &str = r#"name = "my-suite"

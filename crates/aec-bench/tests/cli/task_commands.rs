@@ -3,7 +3,7 @@
 use aec_test::TestEnv;
 use aec_test::tree::{TASK_TOML, write_task};
 
-use crate::{empty_project, world};
+use crate::cli::{empty_project, world};
 
 fn catalogue() -> TestEnv {
     let env = empty_project();

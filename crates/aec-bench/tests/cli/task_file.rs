@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::empty_project;
+use crate::cli::empty_project;
 
 /// The example of the configuration reference, word for word.
 const DOCUMENTED: &str = r#"version = "1.0"

@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use aec_test::tree::{TASK_TOML, write_task};
 use aec_test::{Run, TestEnv};
 
-use crate::empty_project;
+use crate::cli::empty_project;
 
 type Provoke = fn(&TestEnv);
 

@@ -3,7 +3,7 @@
 use aec_test::TestEnv;
 use serde_json::Value;
 
-use crate::empty_project;
+use crate::cli::empty_project;
 
 /// A project with the template that `template new` writes.
 pub(crate) fn with_template() -> TestEnv {

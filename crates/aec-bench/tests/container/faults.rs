@@ -4,8 +4,8 @@ use aec_container::{Engine, EngineLimits, TaskImage};
 use aec_test::wait::until;
 use serde_json::Value;
 
-use crate::runs::{project, write_task};
-use crate::{engine, image};
+use crate::container::runs::{project, write_task};
+use crate::container::{engine, image};
 
 /// The only fault of an experiment: outcome, boundary, kind and message.
 fn fault(run: &aec_test::Run, env: &aec_test::TestEnv, experiment: &str) -> (String, String, String) {

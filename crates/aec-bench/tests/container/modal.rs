@@ -10,7 +10,7 @@ use aec_test::wait::until;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::runs::{fill, records, write_task};
+use crate::container::runs::{fill, records, write_task};
 
 /// A project whose runs find Modal's client and the servers.
 fn project(servers: &ModalServers, tasks: usize) -> TestEnv {

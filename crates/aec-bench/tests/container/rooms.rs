@@ -9,7 +9,7 @@ use aec_sandbox::{ExecSpec, Exit, Hold, Kind, Level, RoomSpec, Sandbox as _, Str
 use aec_test::podman::Podman;
 use aec_test::wait::until;
 
-use crate::{DOCKERFILE, engine, image, open, out, purpose, sh, spec};
+use crate::container::{DOCKERFILE, engine, image, open, out, purpose, sh, spec};
 
 const LIMITS: WalkLimits = WalkLimits { entries: 1000, depth: 16 };
 

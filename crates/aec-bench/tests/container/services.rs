@@ -6,7 +6,7 @@ use aec_test::TestEnv;
 use aec_test::podman::Podman;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::runs::{project, records};
+use crate::container::runs::{project, records};
 
 /// A simulator with a state: `GET /level` returns it, `POST /level` changes it, `GET /big` sends much data, `POST /sum`
 /// adds up what it receives, `GET /seed` asks the other service.
@@ -268,7 +268,7 @@ fn a_killed_run_leaves_no_service() {
 fn services_that_cannot_be_started_are_refused_before_anything_runs() {
     let mut env = TestEnv::new(env!("CARGO_BIN_EXE_aec-bench"));
     env.set("DOCKER_HOST", "unix:///nowhere");
-    crate::runs::fill(&env, 1);
+    crate::container::runs::fill(&env, 1);
     give_services(&env, "civil/channel-0", COMPOSE);
     let run = env.run(["--json", "run", "civil", "--harness", "nop"]);
     assert_eq!((run.code, run.errors()[0].0.as_str()), (Some(3), "E049"), "{run:?}");

@@ -12,7 +12,7 @@ use aec_sandbox::{Level, python};
 use aec_task::id::TaskId;
 use aec_task::task::Task;
 
-use crate::engine;
+use crate::container::engine;
 
 const VERIFY: &str = r#"import json, math, pathlib, sys
 

@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-use crate::world::ok;
+use crate::eval::world::ok;
 
 const RIGHT: &str = r#"{"flow_m3_s": 3.217, "depth_m": 1.254}"#;
 const WRONG: &str = r#"{"flow_m3_s": 1, "depth_m": 1}"#;
@@ -141,7 +141,7 @@ impl World {
 
     /// The result of each behaviour, from the rows in a directory.
     fn in_rows(&self, directory: &Path) -> BTreeMap<String, Expected> {
-        let rows = crate::world::rows(directory);
+        let rows = crate::eval::world::rows(directory);
         rows.iter()
             .map(|row| {
                 let measured = |name: &str| row["metrics"][name].as_f64().is_some_and(|value| value > 0.0);

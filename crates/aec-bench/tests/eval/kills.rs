@@ -6,7 +6,7 @@ use aec_model_server::Range;
 use aec_test::wait::until;
 use serde_json::Value;
 
-use crate::world::{World, metadata, rows};
+use crate::eval::world::{World, metadata, rows};
 
 /// Values that must be the same however often an evaluation was interrupted.
 const METRICS: [&str; 9] = [

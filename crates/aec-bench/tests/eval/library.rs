@@ -8,8 +8,8 @@ use aec_model_server::Range;
 use aec_test::venv::{run, with_verifiers};
 use serde_json::{Value, json};
 
-use crate::python::{eval, world, world_with};
-use crate::world::{World, metadata, rows};
+use crate::eval::python::{eval, world, world_with};
+use crate::eval::world::{World, metadata, rows};
 
 /// For each request to the server, in order: whether it was a question to the judge.
 fn judged(world: &World) -> Vec<bool> {

@@ -3,7 +3,7 @@
 use aec_test::hub::StandIn;
 use serde_json::json;
 
-use crate::world::{World, rows};
+use crate::eval::world::{World, rows};
 
 fn hub(world: &mut World) -> StandIn {
     let hub = world.runtime.block_on(StandIn::start()).unwrap();

@@ -10,7 +10,7 @@ use aec_test::files::copy;
 use aec_test::venv::{run, with_verifiers};
 use serde_json::{Value, json};
 
-use crate::world::{World, calls, metadata, only, rows, says};
+use crate::eval::world::{World, calls, metadata, only, rows, says};
 
 /// A project with the environments of the worker tests, and a model that knows some sums.
 pub(crate) fn world(replies: &[(&str, &str)]) -> World {

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::world::{World, metadata, rows};
+use crate::eval::world::{World, metadata, rows};
 
 fn cut(run: &std::path::Path, keep: usize, torn: bool) {
     let path = run.join("results.jsonl");

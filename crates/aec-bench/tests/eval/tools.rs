@@ -9,8 +9,8 @@ use aec_model_server::Answers;
 use aec_test::venv::with_verifiers;
 use serde_json::{Value, json};
 
-use crate::python::eval;
-use crate::world::{World, ok, says};
+use crate::eval::python::eval;
+use crate::eval::world::{World, ok, says};
 
 /// A project with one task that has a file and its own tool, and a model that makes these calls in one turn.
 fn world(calls: Vec<(&str, Value)>) -> World {

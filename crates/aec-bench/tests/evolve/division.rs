@@ -9,9 +9,9 @@ use aec_base::digest::Digest;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::voices::{cycle, said_by, skill};
-use crate::world::{TASKS, solved, task_number, usual};
-use crate::{Said, World};
+use crate::evolve::voices::{cycle, said_by, skill};
+use crate::evolve::world::{TASKS, solved, task_number, usual};
+use crate::evolve::{Said, World};
 
 /// Ids of the tasks that a run used for some purposes.
 fn used(world: &World, run: &str, purposes: &[&str]) -> BTreeSet<String> {

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use crate::voices::{cycle, skill};
-use crate::world::{LESSON, TASKS, usual};
-use crate::{Voices, World};
+use crate::evolve::voices::{cycle, skill};
+use crate::evolve::world::{LESSON, TASKS, usual};
+use crate::evolve::{Voices, World};
 
 /// The hidden rule: a prompt with these words makes `sim` more than twice as good.
 const SIM: &str = "solver: { name: solver-v1, harness: sim, parameters: { skill: 0.4, seed: SEED, lessons: { 'check the units': 0.5 } } }";

@@ -3,9 +3,9 @@
 use aec_test::files::names_in;
 use serde_json::{Value, json};
 
-use crate::voices::{cycle, said_by, skill};
-use crate::world::{LESSON, prices, usual};
-use crate::{Said, World};
+use crate::evolve::voices::{cycle, said_by, skill};
+use crate::evolve::world::{LESSON, prices, usual};
+use crate::evolve::{Said, World};
 
 /// Agents with different ideas, depending on what they are asked to look at.
 pub(crate) fn different(body: &Value) -> Said {

@@ -17,9 +17,9 @@ use aec_test::running::Running;
 use aec_test::{Run, TestEnv};
 use serde_json::Value;
 
-use crate::swarms::{AGENTS, different};
-use crate::voices::{cycle, said_by, skill};
-use crate::{Said, Voices};
+use crate::evolve::swarms::{AGENTS, different};
+use crate::evolve::voices::{cycle, said_by, skill};
+use crate::evolve::{Said, Voices};
 
 /// An answer with full reward.
 pub(crate) const RIGHT: &str = r#"{"flow_m3_s": 3.217, "depth_m": 1.254}"#;

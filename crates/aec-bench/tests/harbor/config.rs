@@ -1,6 +1,6 @@
 //! Credentials of services in configuration files: references, never values.
 
-use crate::world::Project;
+use crate::run::world::Project;
 
 const SECRET: &str = "sk-harbor-literal-0123456789";
 
@@ -37,7 +37,7 @@ fn a_token_that_is_written_out_is_refused_and_not_repeated() {
 
 #[test]
 fn a_reference_to_nothing_is_told_before_anything_runs() {
-    let Some(project) = crate::project(1) else { return };
+    let Some(project) = crate::harbor::project(1) else { return };
     let text = "agents:\n  - {name: nop, harness: nop}\ncompute:\n  backend: harbor\n  harbor:\n    \
                 environment: local_room:LocalRoom\n    token: $NOWHERE_TO_BE_FOUND\n";
     project.env.write("experiment.yaml", text);

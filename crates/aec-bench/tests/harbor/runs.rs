@@ -6,8 +6,8 @@ use aec_judge::verdict::Outcome;
 use aec_test::files::{files_below, names_in};
 use serde_json::Value;
 
-use crate::world::{RIGHT, Server};
-use crate::{ROOM, VERSION, jobs, project, project_of, told, verdicts};
+use crate::harbor::{ROOM, VERSION, jobs, project, project_of, told, verdicts};
+use crate::run::world::{RIGHT, Server};
 
 const EXPERIMENT: &str =
     "agents:\n  - {name: oracle, harness: oracle}\n  - {name: nop, harness: nop}\nrepetitions: 2\n";

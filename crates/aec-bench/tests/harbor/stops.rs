@@ -7,8 +7,8 @@ use aec_test::files::names_in;
 use aec_test::wait::{until, until_some};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
-use crate::world::Project;
-use crate::{ROOM, jobs, project, verdicts};
+use crate::harbor::{ROOM, jobs, project, verdicts};
+use crate::run::world::Project;
 
 /// The variable with the seconds that the slow solution takes, for the test environment.
 const SLOWLY: &str = "LOCAL_ROOM_SLOWLY";

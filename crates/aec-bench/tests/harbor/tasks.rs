@@ -5,8 +5,8 @@ use std::process::Command;
 use aec_test::files::{files_below, names_in};
 use serde_json::Value;
 
-use crate::world::Project;
-use crate::{ROOM, project, python};
+use crate::harbor::{ROOM, project, python};
+use crate::run::world::Project;
 
 #[test]
 fn a_task_comes_back_as_it_was() {

@@ -9,8 +9,8 @@ use aec_author::params::ToolMode;
 use aec_task::file::Visibility;
 use serde_json::{Map, Value, json};
 
-use crate::content::is_workspace;
-use crate::{directory, engines, interpreter, library};
+use crate::library::content::is_workspace;
+use crate::library::{directory, engines, interpreter, library};
 
 /// Instances of each template and tier.
 const INSTANCES: u32 = 200;

@@ -3,7 +3,7 @@
 use aec_test::TestEnv;
 use serde_json::Value;
 
-use crate::library;
+use crate::library::library;
 
 fn suite(per_task: usize) -> String {
     format!(

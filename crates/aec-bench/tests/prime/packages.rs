@@ -10,7 +10,7 @@ use aec_test::Run;
 use aec_test::files::files_below;
 use serde_json::{Value, json};
 
-use crate::world::{Project, public};
+use crate::prime::world::{Project, public};
 
 /// A project with one task for every reason to need a workspace, and one that needs none.
 fn lanes() -> Project {

@@ -2,7 +2,7 @@
 
 use aec_test::files::files_below;
 
-use crate::world::{Project, public};
+use crate::prime::world::{Project, public};
 
 /// The ids of a refusal, and its exit code.
 fn refused(project: &Project, line: &str) -> (Option<i32>, Vec<String>) {

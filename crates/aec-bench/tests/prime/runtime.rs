@@ -8,8 +8,8 @@ use std::process::Command;
 
 use aec_test::files::files_below;
 
-use crate::venv::{interpreter, scripts, venvs, with_verifiers};
-use crate::world::Project;
+use crate::prime::venv::{interpreter, scripts, venvs, with_verifiers};
+use crate::prime::world::Project;
 
 /// A task with files, a tool, a limit of turns and its own verifier.
 const SURVEY: &str = "civil/culvert-survey";

@@ -5,8 +5,8 @@ use std::process::Command;
 
 use aec_model_server::{Answers, Options, TestServer};
 
-use crate::venv::{interpreter, with_verifiers};
-use crate::world::Project;
+use crate::prime::venv::{interpreter, with_verifiers};
+use crate::prime::world::Project;
 
 const TASK: &str = "electrical/voltage-drop";
 

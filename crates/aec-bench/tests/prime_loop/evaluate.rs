@@ -3,7 +3,7 @@
 use aec_test::prime::Failure;
 use serde_json::{Value, json};
 
-use crate::world::World;
+use crate::prime_loop::world::World;
 
 const HOSTED: &str = "/api/v1/hosted-evaluations";
 

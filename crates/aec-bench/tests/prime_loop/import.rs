@@ -4,7 +4,7 @@ use aec_test::files::files_below;
 use aec_test::prime::{Failure, HostedRun, SampleSource};
 use serde_json::{Value, json};
 
-use crate::world::World;
+use crate::prime_loop::world::World;
 
 const TASK: &str = "electrical/voltage-drop";
 const EVALUATION: &str = "eval1";

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use aec_sandbox::{ExecSpec, Exit, Kind, OutputLimits, Sandbox as _, Spill, Stream, WalkLimits};
 
-use crate::{open, out, sh};
+use crate::room::{open, out, sh};
 
 #[test]
 fn commands_run_with_streams_codes_and_signals() {

@@ -6,8 +6,8 @@ use aec_judge::settle::order::{AnswerOrder, Source};
 use aec_judge::verdict::Outcome;
 use aec_ledger::record::TrialRecord;
 
-use crate::Project;
-use crate::world::RIGHT;
+use crate::run::Project;
+use crate::run::world::RIGHT;
 
 /// An experiment of two trials, planned and half run by the version in which a written file took precedence over a
 /// submission. Its agent writes the right answer and submits a wrong one.

@@ -11,8 +11,8 @@ use aec_test::port::ClosedPort;
 use aec_test::wait::until;
 use serde_json::{Value, json};
 
-use crate::world::right;
-use crate::{Project, Server};
+use crate::run::world::right;
+use crate::run::{Project, Server};
 
 const LINE: &str = "run civil --model mine --harness direct -e x";
 

@@ -9,30 +9,17 @@ use aec_judge::verdict::Outcome;
 use aec_ledger::record::TrialRecord;
 use aec_ledger::transcript;
 use aec_model::event::CallEvent;
+use aec_test::chance::Chance;
 use aec_test::files::{files_below, names_in};
 use aec_test::running::Running;
 use aec_test::wait::until;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::world::right;
-use crate::{Project, Server};
+use crate::run::world::right;
+use crate::run::{Project, Server};
 
 const TRIALS: usize = 500;
-
-/// Random numbers that are the same in every run of the test.
-struct Chance(u64);
-
-impl Chance {
-    /// A number from 0 to `most`.
-    fn up_to(&mut self, most: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % (most + 1)
-    }
-}
 
 /// The quantity that is watched to find the moment.
 fn seen(project: &Project, server: &Server, what: u64) -> u64 {

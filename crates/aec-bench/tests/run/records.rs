@@ -10,8 +10,8 @@ use aec_sandbox::Level;
 use aec_test::files::{files_below, names_in};
 use serde_json::{Value, json};
 
-use crate::world::{RIGHT, right, saying};
-use crate::{Project, Server};
+use crate::run::world::{RIGHT, right, saying};
+use crate::run::{Project, Server};
 
 /// Fields of the reference's record that keep their place.
 const REFERENCE: [&str; 16] = [

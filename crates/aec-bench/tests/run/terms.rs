@@ -11,8 +11,8 @@ use aec_test::wait::until;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::world::right;
-use crate::{Project, Server};
+use crate::run::world::right;
+use crate::run::{Project, Server};
 
 const LINE: &str = "run civil --model mine --harness direct --parameter max_tokens=64 -e x";
 
@@ -136,7 +136,7 @@ fn an_experiment_without_kept_terms_goes_on_as_it_is_told() {
 fn what_a_killed_session_spent_is_subtracted_once() {
     const TRIALS: usize = 12;
     let script = "replies:\n- tool_calls: [{name: bash, arguments: {command: sleep 100}}]\n";
-    let (project, server) = priced(TRIALS, 5, crate::world::saying(script));
+    let (project, server) = priced(TRIALS, 5, crate::run::world::saying(script));
     let run = project
         .start("run civil --model mine --harness tool_loop --parameter max_tokens=64 -e x --concurrency 12");
     let live = project.jobs("x").join("_live");

@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
-use crate::cluster::Cluster;
-use crate::project_on;
-use crate::world::{RIGHT, Server, right};
+use crate::run::world::{RIGHT, Server, right};
+use crate::slurm::cluster::Cluster;
+use crate::slurm::project_on;
 
 #[test]
 fn shards_together_never_pass_a_budget() {

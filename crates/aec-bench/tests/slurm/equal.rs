@@ -5,9 +5,9 @@ use aec_ledger::layout::Ledger;
 use aec_test::files::names_in;
 use serde_json::Value;
 
-use crate::cluster::{Cluster, wait_until};
-use crate::world::Project;
-use crate::{assert_like_local, project_on, slow_solutions};
+use crate::run::world::Project;
+use crate::slurm::cluster::{Cluster, wait_until};
+use crate::slurm::{assert_like_local, project_on, slow_solutions};
 
 /// Agents of every kind that need no model: right, wrong, empty and failing.
 const EXPERIMENT: &str = "name: mixed\ntasks: {include_patterns: ['civil/*']}\nrepetitions: 2\nagents:\n\

@@ -2,8 +2,8 @@
 
 use aec_test::podman::Podman;
 
-use crate::cluster::Cluster;
-use crate::{assert_like_local, project_on};
+use crate::slurm::cluster::Cluster;
+use crate::slurm::{assert_like_local, project_on};
 
 /// The task's own verifier, so that no verdict is given without a room.
 const VERIFY: &str = r#"import json, math, pathlib

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use aec_test::venv;
 
-use crate::world::Project;
+use crate::run::world::Project;
 
 #[test]
 fn the_manifest_is_valid_in_the_published_schemas() {

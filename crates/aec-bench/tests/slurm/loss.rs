@@ -2,8 +2,8 @@
 
 use rustix::process::Signal;
 
-use crate::cluster::{CPUS, Cluster, wait_until};
-use crate::{assert_like_local, project_on, slow_solutions};
+use crate::slurm::cluster::{CPUS, Cluster, wait_until};
+use crate::slurm::{assert_like_local, project_on, slow_solutions};
 
 #[test]
 fn a_node_is_lost_in_the_middle_of_a_run() {

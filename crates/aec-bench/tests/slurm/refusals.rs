@@ -5,9 +5,9 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use aec_test::files::names_in;
 
-use crate::cluster::Cluster;
-use crate::world::Project;
-use crate::{assert_like_local, project_on};
+use crate::run::world::Project;
+use crate::slurm::cluster::Cluster;
+use crate::slurm::{assert_like_local, project_on};
 
 const LINE: &str = "run civil --harness oracle -e x";
 

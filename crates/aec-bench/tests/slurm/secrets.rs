@@ -7,9 +7,9 @@ use aec_model_server::{Options, Range};
 use aec_test::files::files_below;
 use serde_json::Value;
 
-use crate::cluster::{Cluster, command_line, processes, wait_until};
-use crate::project_on;
-use crate::world::{Server, right};
+use crate::run::world::{Server, right};
+use crate::slurm::cluster::{Cluster, command_line, processes, wait_until};
+use crate::slurm::project_on;
 
 const SECRET: &str = "sk-very-secret-value-4711";
 

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use aec_sandbox::python;
 
-use crate::world::{Project, SlowRun, Web};
+use crate::web::world::{Project, SlowRun, Web};
 
 /// Names of Chromium's program.
 const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];

@@ -4,8 +4,8 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::browser::{chromium, interpreter};
-use crate::world::{GatedModel, HOSTILE, Project, Web};
+use crate::web::browser::{chromium, interpreter};
+use crate::web::world::{GatedModel, HOSTILE, Project, Web};
 use aec_test::wait::{until, until_some};
 
 /// Generated tasks, and an agent that does better once its prompt says to check units.

@@ -3,7 +3,7 @@
 use aec_test::wait::{until, until_some};
 use rustix::process::Signal;
 
-use crate::world::{HOSTILE, Project, SlowRun, Web};
+use crate::web::world::{HOSTILE, Project, SlowRun, Web};
 
 fn project() -> Project {
     let project = Project::new();

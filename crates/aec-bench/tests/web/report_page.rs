@@ -11,7 +11,7 @@ use aec_ledger::record::Artefact;
 use aec_test::TestEnv;
 use serde_json::json;
 
-use crate::browser::{chromium, interpreter};
+use crate::web::browser::{chromium, interpreter};
 
 /// Text that must not become markup.
 const HOSTILE: &str =

@@ -36,9 +36,6 @@ mod template;
 
 use aec_test::TestEnv;
 
-/// A judge without a room works in fixed directories of this host, which two tests cannot share.
-static HOST_PLACES: std::sync::Mutex<()> = std::sync::Mutex::new(());
-
 /// A separate environment for each test.
 fn world() -> TestEnv {
     TestEnv::new(env!("CARGO_BIN_EXE_aec-bench"))

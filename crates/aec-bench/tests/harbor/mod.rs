@@ -8,15 +8,12 @@ mod imports;
 mod runs;
 mod stops;
 mod tasks;
-#[expect(dead_code, reason = "shared with the tests of runs, which need more of it")]
-#[path = "../run/world.rs"]
-mod world;
 
 use std::path::{Path, PathBuf};
 
+use crate::run::world::Project;
 use aec_ledger::record::TrialRecord;
 use aec_test::files::names_in;
-use world::Project;
 
 /// The version that most tests use.
 const VERSION: &str = "0.25.0";
