@@ -3,8 +3,8 @@
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
-use aec_test::TestEnv;
-use aec_test::tree::{TASK_TOML, write_task};
+use aec_xtest::TestEnv;
+use aec_xtest::tree::{TASK_TOML, write_task};
 
 use crate::cli::empty_project;
 

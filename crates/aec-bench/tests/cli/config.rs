@@ -72,7 +72,7 @@ fn every_rung_of_the_ladder_for_paths() {
 fn the_rungs_change_what_commands_read() {
     let env = empty_project();
     for root in ["by-user", "by-project", "by-flag"] {
-        aec_test::tree::write_task(&env.path(root).join("civil").join(root), aec_test::tree::TASK_TOML);
+        aec_xtest::tree::write_task(&env.path(root).join("civil").join(root), aec_xtest::tree::TASK_TOML);
     }
     let ids = |arguments: &[&str]| {
         let data = env.run(["--json", "task", "list"].iter().chain(arguments)).data();
@@ -154,7 +154,7 @@ fn set_and_reset_edit_the_user_file() {
 fn killing_set_at_any_moment_leaves_a_whole_file() {
     let env = world();
     assert_eq!(env.run(["config", "set", "tasks_root", "start"]).code, Some(0));
-    let rounds = if aec_test::full() { 2000 } else { 100 };
+    let rounds = if aec_xtest::full() { 2000 } else { 100 };
     let (mut kept, mut replaced) = (0, 0);
     for round in 0..rounds {
         let before = std::fs::read_to_string(env.user_file()).unwrap();

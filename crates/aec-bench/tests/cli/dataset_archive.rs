@@ -3,8 +3,8 @@
 use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use aec_test::TestEnv;
-use aec_test::tree::{TASK_TOML, write_task};
+use aec_xtest::TestEnv;
+use aec_xtest::tree::{TASK_TOML, write_task};
 use serde_json::{Value, json};
 
 use crate::cli::archive::{Archive, Member, compress};

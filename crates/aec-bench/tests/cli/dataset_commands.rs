@@ -2,9 +2,9 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use aec_test::TestEnv;
-use aec_test::lock::{self, HOST_PLACES};
-use aec_test::tree::{TASK_TOML, write_task, write_tree};
+use aec_xtest::TestEnv;
+use aec_xtest::lock::{self, HOST_PLACES};
+use aec_xtest::tree::{TASK_TOML, write_task, write_tree};
 use serde_json::{Value, json};
 
 use crate::cli::{empty_project, world};
@@ -39,11 +39,11 @@ pub(crate) fn project() -> TestEnv {
     env
 }
 
-pub(crate) fn run(env: &TestEnv, line: &str) -> aec_test::Run {
+pub(crate) fn run(env: &TestEnv, line: &str) -> aec_xtest::Run {
     env.run(line.split_whitespace())
 }
 
-pub(crate) fn json(env: &TestEnv, line: &str) -> aec_test::Run {
+pub(crate) fn json(env: &TestEnv, line: &str) -> aec_xtest::Run {
     env.run(["--json"].into_iter().chain(line.split_whitespace()))
 }
 

@@ -16,7 +16,7 @@ fn the_documented_example_is_read_in_full() {
 fn model_references_are_filled_in_and_secrets_are_not() {
     let mut env = empty_project();
     env.write(".env", "MY_MODEL=gpt-4.1\nOPENAI_API_KEY=sk-canary-123456\n");
-    let view = |env: &aec_test::TestEnv, model: &str| {
+    let view = |env: &aec_xtest::TestEnv, model: &str| {
         env.write("e.yaml", format!("agents: [{{name: a, harness: direct, model: \"{model}\"}}]\n"));
         env.run(["--json", "config", "view", "--config", "e.yaml"])
     };
@@ -72,7 +72,7 @@ fn hostile_names_and_missing_parts_are_errors() {
 #[test]
 fn every_filter_of_the_tasks_block_selects() {
     let env = empty_project();
-    let task = |id: &str, text: &str| aec_test::tree::write_task(&env.path("tasks").join(id), text);
+    let task = |id: &str, text: &str| aec_xtest::tree::write_task(&env.path("tasks").join(id), text);
     task("civil/a", "[metadata]\ndifficulty = \"easy\"\nvisibility = \"public\"\ntags = [\"x\", \"y\"]\n");
     task("civil/b", "[metadata]\ndifficulty = \"hard\"\nvisibility = \"holdout\"\ntags = [\"x\"]\n");
     task("ground/c", "[metadata]\nlifecycle = \"deprecated\"\n");
@@ -100,10 +100,10 @@ fn every_filter_of_the_tasks_block_selects() {
 fn an_experiment_selects_tasks() {
     let env = world();
     env.init();
-    let task = |id: &str, text: &str| aec_test::tree::write_task(&env.path("tasks").join(id), text);
-    task("electrical/cable/basic", aec_test::tree::TASK_TOML);
+    let task = |id: &str, text: &str| aec_xtest::tree::write_task(&env.path("tasks").join(id), text);
+    task("electrical/cable/basic", aec_xtest::tree::TASK_TOML);
     task("electrical/cable/hard", "[metadata]\ndifficulty = \"hard\"\n");
-    task("civil/drain", aec_test::tree::TASK_TOML);
+    task("civil/drain", aec_xtest::tree::TASK_TOML);
     env.write(
         "artefacts/datasets/electrical-v1/1.0.0/manifest.json",
         r#"{"name":"electrical-v1","tasks":[{"task_id":"electrical.cable.basic"},{"task_id":"electrical/cable/hard"},{"task_id":"electrical.gone"}]}"#,

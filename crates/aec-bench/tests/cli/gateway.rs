@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use aec_test::TestEnv;
+use aec_xtest::TestEnv;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 

@@ -6,7 +6,7 @@ use aec_judge::verdict::Outcome;
 use aec_ledger::example;
 use aec_ledger::layout::Ledger;
 use aec_ledger::record::TrialRecord;
-use aec_test::{Run, TestEnv};
+use aec_xtest::{Run, TestEnv};
 use serde_json::Value;
 
 use crate::cli::empty_project;

@@ -34,7 +34,7 @@ mod task_file;
 mod task_validate;
 mod template;
 
-use aec_test::TestEnv;
+use aec_xtest::TestEnv;
 
 /// A separate environment for each test.
 fn world() -> TestEnv {

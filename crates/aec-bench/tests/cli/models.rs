@@ -1,6 +1,6 @@
 //! `models check`, and how the files about models affect every command.
 
-use aec_test::TestEnv;
+use aec_xtest::TestEnv;
 use rustix::process::Signal;
 use serde_json::Value;
 

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use aec_test::TestEnv;
+use aec_xtest::TestEnv;
 use serde_json::{Value, json};
 
 use crate::cli::archive::{Archive, Member, compress};

@@ -1,7 +1,7 @@
 //! Experiments that `runs export` refuses to pack.
 
 use aec_base::digest::Digest;
-use aec_test::TestEnv;
+use aec_xtest::TestEnv;
 
 use crate::cli::dataset_archive::tree;
 use crate::cli::dataset_commands::{json, run};

@@ -7,7 +7,7 @@ use aec_base::content::ContentStore;
 use aec_base::digest::Digest;
 use aec_base::name::Name;
 use aec_ledger::chain::Link;
-use aec_test::TestEnv;
+use aec_xtest::TestEnv;
 use serde_json::{Value, json};
 
 use crate::cli::archive::{Archive, Member};

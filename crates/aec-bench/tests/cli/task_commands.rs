@@ -1,7 +1,7 @@
 //! `task list`, `task show`, `task new` and `search`.
 
-use aec_test::TestEnv;
-use aec_test::tree::{TASK_TOML, write_task};
+use aec_xtest::TestEnv;
+use aec_xtest::tree::{TASK_TOML, write_task};
 
 use crate::cli::{empty_project, world};
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::os::unix::fs::symlink;
 
-use aec_test::tree::{TASK_TOML, write_task};
-use aec_test::{Run, TestEnv};
+use aec_xtest::tree::{TASK_TOML, write_task};
+use aec_xtest::{Run, TestEnv};
 
 use crate::cli::empty_project;
 

@@ -1,6 +1,6 @@
 //! User templates: every key has an effect or causes a problem, engines are isolated, prompts state the drawn values.
 
-use aec_test::TestEnv;
+use aec_xtest::TestEnv;
 use serde_json::Value;
 
 use crate::cli::empty_project;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use aec_model_server::{Options, Range, TestServer};
-use aec_test::port::ClosedPort;
+use aec_xtest::port::ClosedPort;
 use serde_json::json;
 
 use crate::eval::world::{World, metadata, rows};

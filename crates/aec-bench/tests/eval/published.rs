@@ -1,6 +1,6 @@
 //! Results published as a dataset on the Hugging Face hub.
 
-use aec_test::hub::StandIn;
+use aec_xtest::hub::StandIn;
 use serde_json::json;
 
 use crate::eval::world::{World, rows};

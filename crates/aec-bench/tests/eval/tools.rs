@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use aec_model::script::{Script, ScriptedCall, ScriptedReply};
 use aec_model_server::Answers;
-use aec_test::venv::with_verifiers;
+use aec_xtest::venv::with_verifiers;
 use serde_json::{Value, json};
 
 use crate::eval::python::eval;
@@ -24,7 +24,7 @@ fn world(calls: Vec<(&str, Value)>) -> World {
     let survey =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/prime/python/fixtures/tasks/civil/culvert-survey");
     std::fs::create_dir_all(world.env.path("tasks/civil")).unwrap();
-    aec_test::files::copy(&survey, &world.env.path("tasks/civil/culvert-survey"));
+    aec_xtest::files::copy(&survey, &world.env.path("tasks/civil/culvert-survey"));
     ok(
         &world.env,
         "prime export --quiet --name my-env --output-dir environments --task civil/culvert-survey",

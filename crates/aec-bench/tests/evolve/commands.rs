@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Condvar, Mutex};
 
-use aec_test::files::names_in;
+use aec_xtest::files::names_in;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 

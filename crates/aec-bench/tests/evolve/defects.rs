@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use aec_evolve::event::{Event, Purpose};
 use aec_evolve::state::State;
-use aec_test::files::names_in;
+use aec_xtest::files::names_in;
 use serde_json::{Value, json};
 
 use crate::evolve::swarms::{AGENTS, different};

@@ -3,7 +3,7 @@
 
 use std::os::unix::fs::symlink;
 
-use aec_test::files::names_in;
+use aec_xtest::files::names_in;
 use serde_json::{Value, json};
 
 use crate::evolve::voices::{actions, skill};

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use aec_judge::verdict::Outcome;
-use aec_test::chance::Chance;
-use aec_test::files::{copy, names_in};
-use aec_test::running::Running;
-use aec_test::wait::until;
+use aec_xtest::chance::Chance;
+use aec_xtest::files::{copy, names_in};
+use aec_xtest::running::Running;
+use aec_xtest::wait::until;
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -69,7 +69,7 @@ fn every_trial_has_one_result(world: &World, (run, experiment): (&str, &str)) {
 #[test]
 fn an_evolution_that_is_killed_comes_to_the_same_end() {
     const NAMES: (&str, &str) = ("evolve/w-1", "evolve-w-1");
-    let kills = if aec_test::full() { 50 } else { 8 };
+    let kills = if aec_xtest::full() { 50 } else { 8 };
     let world = World::new();
     let fresh = tempfile::tempdir().unwrap();
     copy(&world.env.dir(), &fresh.path().join("work"));
@@ -151,7 +151,7 @@ const AGENTS: &str =
 #[test]
 fn a_swarm_that_is_killed_loses_nothing_that_was_accepted() {
     const NAMES: (&str, &str) = ("swarm/w-1", "swarm-w-1");
-    let kills = if aec_test::full() { 50 } else { 6 };
+    let kills = if aec_xtest::full() { 50 } else { 6 };
     let mut chance = Chance(7);
     let mut killed = 0;
     while killed < kills {

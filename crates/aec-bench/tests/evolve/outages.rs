@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use aec_test::Run;
+use aec_xtest::Run;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! Many agents at once: what each has alone, what they share, and how they end.
 
-use aec_test::files::names_in;
+use aec_xtest::files::names_in;
 use serde_json::{Value, json};
 
 use crate::evolve::voices::{cycle, said_by, skill};

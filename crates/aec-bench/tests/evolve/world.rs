@@ -12,9 +12,9 @@ use aec_evolve::workspace::Workspace;
 use aec_evolve::workspace::git::GitProgram;
 use aec_judge::scorer::STANDARD_VERIFY_PY;
 use aec_ledger::record::TrialRecord;
-use aec_test::files::{files_below, names_in};
-use aec_test::running::Running;
-use aec_test::{Run, TestEnv};
+use aec_xtest::files::{files_below, names_in};
+use aec_xtest::running::Running;
+use aec_xtest::{Run, TestEnv};
 use serde_json::Value;
 
 use crate::evolve::swarms::{AGENTS, different};

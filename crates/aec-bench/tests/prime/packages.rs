@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use aec_base::digest::Digest;
 use aec_package::manifest::PackagedSide;
-use aec_test::Run;
-use aec_test::files::files_below;
+use aec_xtest::Run;
+use aec_xtest::files::files_below;
 use serde_json::{Value, json};
 
 use crate::prime::world::{Project, public};

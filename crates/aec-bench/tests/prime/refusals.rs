@@ -1,6 +1,6 @@
 //! What `prime export` refuses, and that a refusal changes nothing.
 
-use aec_test::files::files_below;
+use aec_xtest::files::files_below;
 
 use crate::prime::world::{Project, public};
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use aec_test::TestEnv;
+use aec_xtest::TestEnv;
 use serde_json::{Value, json};
 
 use crate::prime_loop::import::counts;

@@ -1,6 +1,6 @@
 //! Doctor, push and hosted evaluations.
 
-use aec_test::prime::Failure;
+use aec_xtest::prime::Failure;
 use serde_json::{Value, json};
 
 use crate::prime_loop::world::World;

@@ -1,6 +1,6 @@
 //! Train configurations, and starting them.
 
-use aec_test::prime::SharedTraining;
+use aec_xtest::prime::SharedTraining;
 use serde_json::json;
 
 use crate::prime_loop::world::World;

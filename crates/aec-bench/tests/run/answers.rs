@@ -14,7 +14,7 @@ use crate::run::world::RIGHT;
 fn made_before() -> Project {
     let project = Project::empty();
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/run/made_before");
-    aec_test::files::copy(&fixture, &project.env.dir());
+    aec_xtest::files::copy(&fixture, &project.env.dir());
     project
 }
 
@@ -55,7 +55,7 @@ fn record_of(replies: &str) -> TrialRecord {
     let run =
         project.json(&format!("run civil --model {model} --harness tool_loop --parameter max_turns=3 -e x"));
     assert!(matches!(run.code, Some(0 | 1)), "{run:?}");
-    let kept = aec_test::files::files_below(&project.env.path("artefacts"));
+    let kept = aec_xtest::files::files_below(&project.env.path("artefacts"));
     let secret = kept.iter().find(|(_, content)| String::from_utf8_lossy(content).contains("sk-canary"));
     assert_eq!(secret.map(|(path, _)| path), None, "{replies}");
     project.record("x")

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use aec_judge::verdict::Outcome;
-use aec_test::files::names_in;
+use aec_xtest::files::names_in;
 use serde_json::{Value, json};
 
 use crate::run::world::{RIGHT, right};

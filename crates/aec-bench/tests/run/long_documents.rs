@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use aec_judge::scorer::STANDARD_VERIFY_PY;
-use aec_test::files::files_below;
+use aec_xtest::files::files_below;
 use serde_json::{Value, json};
 
 use crate::run::Project;

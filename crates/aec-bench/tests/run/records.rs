@@ -7,7 +7,7 @@ use aec_judge::settle::outcome::Boundary;
 use aec_judge::verdict::{Judged, Outcome};
 use aec_ledger::record::Completeness;
 use aec_sandbox::Level;
-use aec_test::files::{files_below, names_in};
+use aec_xtest::files::{files_below, names_in};
 use serde_json::{Value, json};
 
 use crate::run::world::{RIGHT, right, saying};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use aec_model_server::Options;
-use aec_test::files::{copy, files_below};
+use aec_xtest::files::{copy, files_below};
 use serde_json::Value;
 
 use crate::run::world::saying;

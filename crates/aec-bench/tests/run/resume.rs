@@ -7,8 +7,8 @@ use aec_judge::verdict::Outcome;
 use aec_ledger::transcript::{self, Event, EventRole};
 use aec_model::event::CallEvent;
 use aec_model_server::{Options, Range};
-use aec_test::files::names_in;
-use aec_test::wait::until;
+use aec_xtest::files::names_in;
+use aec_xtest::wait::until;
 use rustix::process::Signal;
 use serde_json::json;
 

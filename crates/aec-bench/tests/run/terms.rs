@@ -6,8 +6,8 @@ use aec_ledger::transcript::{self, Event, EventRole};
 use aec_model::event::CallEvent;
 use aec_model::money::MicroDollars;
 use aec_model_server::{Options, Range};
-use aec_test::files::names_in;
-use aec_test::wait::until;
+use aec_xtest::files::names_in;
+use aec_xtest::wait::until;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ fn spent(project: &Project) -> f64 {
 }
 
 /// The notes of a run.
-fn notes(run: &aec_test::Run) -> String {
+fn notes(run: &aec_xtest::Run) -> String {
     run.envelope().to_string()
 }
 

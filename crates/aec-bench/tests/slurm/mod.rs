@@ -1,10 +1,6 @@
 //! Runs on a real Slurm cluster of four virtual nodes: the same verdicts as locally, whatever is killed meanwhile.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test stops at the first thing that is not as it should be"
-)]
+#![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it should be")]
 
 mod budget;
 mod cluster;

@@ -1,6 +1,6 @@
 //! A run in progress: its progress, the events of an attempt, and the record that replaces them.
 
-use aec_test::wait::{until, until_some};
+use aec_xtest::wait::{until, until_some};
 use rustix::process::Signal;
 
 use crate::web::world::{HOSTILE, Project, SlowRun, Web};

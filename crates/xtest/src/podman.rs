@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 
-use crate::venv::{directory, skip};
+use crate::venv::directory;
 use crate::wait::{until, until_some};
 
 /// The base image of tasks.
@@ -37,26 +37,14 @@ impl Drop for Service {
 }
 
 impl Podman {
-    /// The engine that all tests of a process share. If there is none, this prints that the test is skipped.
-    pub fn get() -> Option<&'static Self> {
-        static PODMAN: OnceLock<Option<Podman>> = OnceLock::new();
-        PODMAN
-            .get_or_init(|| match Self::start() {
-                Ok(podman) => Some(podman),
-                Err(why) => {
-                    skip(&format!("no containers: {why}"));
-                    None
-                }
-            })
-            .as_ref()
+    /// The engine that all tests of a process share. Its tests need the part `podman`.
+    pub fn get() -> &'static Self {
+        static PODMAN: OnceLock<Result<Podman, String>> = OnceLock::new();
+        let started = PODMAN.get_or_init(Self::start).as_ref();
+        started.unwrap_or_else(|why| crate::cannot("start Podman", "podman", why))
     }
 
     fn start() -> Result<Self, String> {
-        for program in ["podman", "runc", "debootstrap", "setpriv"] {
-            if find(program).is_none() {
-                return Err(format!("there is no {program}"));
-            }
-        }
         let root = directory().join("podman");
         fs_err::create_dir_all(&root).map_err(|error| error.to_string())?;
         let lock = File::create(root.join("lock")).map_err(|error| error.to_string())?;
@@ -140,6 +128,7 @@ impl Podman {
             std::fs::remove_dir_all(&root).ok();
             succeed(
                 Command::new("debootstrap")
+                    .env("PATH", format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default()))
                     .args(["--variant=minbase", "--include=python3", "bookworm"])
                     .arg(&root),
             )?;
@@ -234,10 +223,4 @@ fn succeed(command: &mut Command) -> Result<(), String> {
     let said = String::from_utf8_lossy(&output.stderr);
     let last: Vec<&str> = said.lines().rev().take(3).collect();
     Err(format!("{} failed: {}", command.get_program().to_string_lossy(), last.join("; ")))
-}
-
-fn find(program: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    let mut places = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
-    places.find_map(|place| Some(place.join(program)).filter(|file| file.is_file()))
 }

@@ -31,6 +31,11 @@ pub fn full() -> bool {
     std::env::var_os("AEC_TEST").is_some_and(|tier| tier == "full")
 }
 
+/// Fails a test that needs a part of this machine (see `needs.rs`) which is there but does not work.
+pub fn cannot(what: &str, part: &str, why: &str) -> ! {
+    panic!("cannot {what}: {why}\nAEC_TEST_WITHOUT={part} leaves out the tests that need this")
+}
+
 /// The SHA-256 of some bytes, in hexadecimal.
 fn sha256(bytes: &[u8]) -> String {
     let digit = |number: u8| char::from_digit(number.into(), 16).unwrap_or('0');
