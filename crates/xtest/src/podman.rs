@@ -17,6 +17,9 @@ pub const IMAGE: &str = "docker.io/library/python:3.12-slim";
 const CONTAINERS_CONF: &str = "[containers]\ndefault_ulimits = [\"nofile=4096:4096\", \"nproc=4096:4096\"]\n\
     [engine]\nruntime = \"runc\"\ncgroup_manager = \"cgroupfs\"\nevents_logger = \"none\"\n";
 
+/// The name of a socket, before the id of the process of its tests.
+const SOCKET: &str = "aec-test-podman-";
+
 pub struct Podman {
     root: PathBuf,
     socket: PathBuf,
@@ -56,8 +59,9 @@ impl Podman {
             root.display()
         );
         fs_err::write(root.join("storage.conf"), storage).map_err(text)?;
+        remove_old_sockets();
         // Paths of sockets must be short.
-        let socket = std::env::temp_dir().join(format!("aec-test-podman-{}.sock", std::process::id()));
+        let socket = std::env::temp_dir().join(format!("{SOCKET}{}.sock", std::process::id()));
         let podman = Self { root, socket };
         if !podman.run(&["image", "exists", IMAGE]).is_ok_and(|output| output.status.success()) {
             podman.import()?;
@@ -189,6 +193,17 @@ impl Podman {
         let filter = format!("label={label}");
         let output = self.run(&["ps", "-a", "--filter", &filter, "--format", "{{.ID}}"]).expect("a list");
         String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
+    }
+}
+
+/// Removes the sockets of processes that have ended: a service that is killed leaves its own behind.
+fn remove_old_sockets() {
+    for entry in std::fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let id = name.to_str().and_then(|name| name.strip_prefix(SOCKET)?.strip_suffix(".sock"));
+        if id.is_some_and(|id| !Path::new("/proc").join(id).exists()) {
+            std::fs::remove_file(entry.path()).ok();
+        }
     }
 }
 
