@@ -90,9 +90,7 @@ fn what_a_task_is_when_it_is_first_asked_for_is_what_it_stays() {
     // An image that must be built again cannot be built from something else.
     let name = engine.image(&before).unwrap();
     // The engine is still ending the containers.
-    until("the end of the image", || {
-        Podman::get().unwrap().run(&["rmi", "-f", &name]).unwrap().status.success()
-    });
+    until("the end of the image", || Podman::get().run(&["rmi", "-f", &name]).unwrap().status.success());
     let error = open().unwrap_err().to_string();
     assert!(error.contains("changed while the run went on"), "{error}");
 }

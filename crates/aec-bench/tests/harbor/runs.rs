@@ -73,13 +73,11 @@ fn verdicts_are_those_of_the_local_backend() {
 
 #[test]
 #[cfg_attr(
-    not(all(python312, packages, root)),
-    ignore = "needs Harbor: root, the Python package index and a Python 3.12"
+    not(all(python312, packages, root, full)),
+    ignore = "needs Harbor: root, the Python package index and a Python 3.12; and AEC_TEST=full: it is long"
 )]
 fn verdicts_are_the_same_under_the_older_version() {
-    if aec_xtest::full() {
-        same_verdicts("0.24.0");
-    }
+    same_verdicts("0.24.0");
 }
 
 #[test]
