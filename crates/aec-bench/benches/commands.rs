@@ -12,7 +12,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use aec_test::bench::{Place, is_asked_for, median, milliseconds, time};
+use aec_xtest::bench::{Place, is_asked_for, median, milliseconds, time};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_aec-bench");
 
@@ -60,7 +60,7 @@ fn task_trees(sizes: impl Iterator<Item = usize>) {
     for size in sizes {
         let place = Place::new(PROGRAM, "tree");
         place.run("init --no-example");
-        aec_test::tree::write_tree(&place.path().join("tasks"), size);
+        aec_xtest::tree::write_tree(&place.path().join("tasks"), size);
         let cell = |line: &str| {
             let time = milliseconds(place.median(ROUNDS, |_| line.to_owned()));
             format!("{time:8.1} ms {:6.1} MB", place.peak_memory(line))

@@ -10,8 +10,8 @@
 
 use std::time::{Duration, Instant};
 
-use aec_test::bench::{Place, is_asked_for, median, milliseconds};
-use aec_test::podman::{IMAGE, Podman};
+use aec_xtest::bench::{Place, is_asked_for, median, milliseconds};
+use aec_xtest::podman::{IMAGE, Podman};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_aec-bench");
 /// Trials of a measurement.
@@ -25,7 +25,7 @@ fn main() {
     if !is_asked_for() {
         return;
     }
-    let Some(podman) = Podman::get() else { return };
+    let podman = Podman::get();
     let place = project(podman);
     let run = |id: &str, trials: u32, at_once: u32| {
         let line = format!(

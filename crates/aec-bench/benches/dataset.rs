@@ -10,7 +10,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use aec_test::bench::{Place, is_asked_for, milliseconds};
+use aec_xtest::bench::{Place, is_asked_for, milliseconds};
 
 /// The most that `dataset create` and `dataset verify` may take together at 5,000 tasks.
 const LIMIT: Duration = Duration::from_secs(3);
@@ -63,7 +63,7 @@ fn project(size: usize) -> Place {
     let place = Place::new(env!("CARGO_BIN_EXE_aec-bench"), "dataset");
     place.run("init --no-example");
     let tasks = place.path().join("tasks");
-    aec_test::tree::write_tree(&tasks, size);
+    aec_xtest::tree::write_tree(&tasks, size);
     let verifier = lines(1430, |line| format!("# line {line:05} of the same verifier"));
     for (number, task) in task_directories(&tasks).into_iter().enumerate() {
         let sentences = lines(30, |line| {

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use aec_evolve::log::entries;
 use aec_evolve::state::State;
-use aec_test::bench::{Place, is_asked_for, median, milliseconds};
+use aec_xtest::bench::{Place, is_asked_for, median, milliseconds};
 use serde_json::{Value, json};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_aec-bench");

@@ -10,7 +10,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use aec_test::bench::{Place, is_asked_for, median, milliseconds, time as time_of};
+use aec_xtest::bench::{Place, is_asked_for, median, milliseconds, time as time_of};
 
 const ROUNDS: usize = 3;
 

@@ -94,7 +94,7 @@ fn verifications() {
         met = [math.isclose(answer.get(k, math.nan), v, rel_tol=0.01) for k, v in {'a': 1.5, 'b': 2.5}.items()]\n\
         pathlib.Path('/logs/verifier/reward.json').write_text(json.dumps({'reward': sum(met) / len(met)}))\n";
     let directory = std::env::temp_dir().join(format!("aec-bench-judge-{}", std::process::id()));
-    aec_test::tree::write_task(&directory.join("task"), aec_test::tree::TASK_TOML);
+    aec_xtest::tree::write_task(&directory.join("task"), aec_xtest::tree::TASK_TOML);
     std::fs::write(directory.join("task/tests/verify.py"), VERIFY).unwrap();
     let id = aec_task::id::TaskId::parse("civil/bench").unwrap();
     let task = aec_task::task::Task::load(id, &directory.join("task")).unwrap().task;

@@ -16,7 +16,7 @@ use aec_ledger::example;
 use aec_ledger::index::{Filter, Index};
 use aec_ledger::layout::Ledger;
 use aec_ledger::record::TrialRecord;
-use aec_test::bench::{Place, is_asked_for, milliseconds};
+use aec_xtest::bench::{Place, is_asked_for, milliseconds};
 
 /// The most that `ledger reindex` may take at 100,000 records.
 const COLD: Duration = Duration::from_secs(20);

@@ -10,7 +10,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use aec_test::bench::{Place, is_asked_for, milliseconds};
+use aec_xtest::bench::{Place, is_asked_for, milliseconds};
 use serde_json::{Value, json};
 
 /// The most that exporting 200 tasks may take.

@@ -15,7 +15,7 @@ use aec_judge::verdict::Outcome;
 use aec_ledger::example;
 use aec_ledger::layout::Ledger;
 use aec_ledger::record::{Artefact, TrialRecord};
-use aec_test::bench::{Place, is_asked_for, milliseconds};
+use aec_xtest::bench::{Place, is_asked_for, milliseconds};
 use serde_json::json;
 
 /// The most that `report leaderboard` and `evaluate` may take at 100,000 records.

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use aec_rlm::plan::{CallShape, Plan, Request};
 use aec_rlm::split::Form;
 use aec_task::long_documents::settings::PlannerSettings;
-use aec_test::bench::{Place, is_asked_for, median, milliseconds};
+use aec_xtest::bench::{Place, is_asked_for, median, milliseconds};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_aec-bench");
 

@@ -15,7 +15,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use aec_sandbox::{ExecSpec, Limits, Room, RoomSpec, Sandbox as _};
-use aec_test::bench::{Place, is_asked_for};
+use aec_xtest::bench::{Place, is_asked_for};
 
 /// Number of rooms that are open at the same time, both for trials and for bare rooms.
 const AT_ONCE: usize = 8;

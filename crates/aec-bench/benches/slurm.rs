@@ -7,7 +7,6 @@
 #![expect(
     clippy::print_stdout,
     clippy::unwrap_used,
-    clippy::panic,
     reason = "a benchmark prints and stops at the first fault"
 )]
 
@@ -17,7 +16,7 @@ mod cluster;
 
 use std::time::{Duration, Instant};
 
-use aec_test::bench::{Place, is_asked_for};
+use aec_xtest::bench::{Place, is_asked_for};
 use cluster::Cluster;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_aec-bench");
@@ -35,7 +34,7 @@ fn main() {
     let number = |name: &str, usual: usize| {
         std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(usual)
     };
-    let Some(cluster) = Cluster::start() else { return };
+    let cluster = Cluster::start();
     let place = Place::new(PROGRAM, "slurm");
     place.run("init --no-example");
     place.run("generate task structural/bolt-group-loading --instances 20 --seed 7");

@@ -10,7 +10,7 @@ use aec_base::env::Env;
 use aec_base::problem::{Problem, Severity};
 use aec_eval::heartbeat::{Heartbeat, HeartbeatOptions};
 use aec_http::Proxies;
-use aec_test::port::ClosedPort;
+use aec_xtest::port::ClosedPort;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;

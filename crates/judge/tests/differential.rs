@@ -173,7 +173,7 @@ fn check(answers: &generate::Answers, submission: &generate::Submission, result:
 
 #[test]
 fn the_twins_agree_on_every_submission() {
-    let rounds: u64 = if aec_test::full() { 20_000 } else { 5_000 };
+    let rounds: u64 = if aec_xtest::full() { 20_000 } else { 5_000 };
     let started = std::time::Instant::now();
     let mut twin = Twin::start();
     let mut counts = Counts::default();
@@ -245,7 +245,7 @@ fn the_twins_agree_on_every_submission() {
 
 #[test]
 fn the_twins_refuse_the_same_answers_files() {
-    let rounds = if aec_test::full() { 50_000 } else { 5_000 };
+    let rounds = if aec_xtest::full() { 50_000 } else { 5_000 };
     let mut random = Random::new(7);
     let mut twin = Twin::start();
     let texts: Vec<Vec<u8>> = (0..rounds)

@@ -28,7 +28,7 @@ use aec_model::routing::Routes;
 use aec_model::tape::Tape;
 use aec_model::transport::allow_many_connections;
 use aec_model_server::{Options, Range, TestServer};
-use aec_test::bench::is_asked_for;
+use aec_xtest::bench::is_asked_for;
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::client::legacy::Client as Bare;
 use hyper_util::rt::TokioExecutor;

@@ -21,8 +21,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use aec_test::bench::{Place, is_asked_for, median, milliseconds};
-use aec_test::venv;
+use aec_xtest::bench::{Place, is_asked_for, median, milliseconds};
+use aec_xtest::venv;
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::client::legacy::Client as Bare;
 use hyper_util::rt::TokioExecutor;
@@ -42,7 +42,7 @@ fn main() {
     };
     let rollouts = number("AEC_BENCH_ROLLOUTS", 2000);
     let place = project();
-    let peer = venv::install(&format!("verifiers-{PEER}")).unwrap();
+    let peer = venv::install(&format!("verifiers-{PEER}"));
     first_request(&place);
     let bench = Bench { place, peer, rollouts };
     bench.bare_rate();

@@ -3,10 +3,10 @@
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
-use aec_test::TestEnv;
-use aec_test::tree::{TASK_TOML, write_task};
+use aec_xtest::TestEnv;
+use aec_xtest::tree::{TASK_TOML, write_task};
 
-use crate::empty_project;
+use crate::cli::empty_project;
 
 /// A file that some command reads.
 struct Reader {

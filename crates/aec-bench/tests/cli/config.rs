@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{empty_project, world};
+use crate::cli::{empty_project, world};
 
 fn setting(data: &Value, key: &str) -> (String, String) {
     let setting = &data["settings"][key];
@@ -72,7 +72,7 @@ fn every_rung_of_the_ladder_for_paths() {
 fn the_rungs_change_what_commands_read() {
     let env = empty_project();
     for root in ["by-user", "by-project", "by-flag"] {
-        aec_test::tree::write_task(&env.path(root).join("civil").join(root), aec_test::tree::TASK_TOML);
+        aec_xtest::tree::write_task(&env.path(root).join("civil").join(root), aec_xtest::tree::TASK_TOML);
     }
     let ids = |arguments: &[&str]| {
         let data = env.run(["--json", "task", "list"].iter().chain(arguments)).data();
@@ -154,7 +154,7 @@ fn set_and_reset_edit_the_user_file() {
 fn killing_set_at_any_moment_leaves_a_whole_file() {
     let env = world();
     assert_eq!(env.run(["config", "set", "tasks_root", "start"]).code, Some(0));
-    let rounds = if aec_test::full() { 2000 } else { 100 };
+    let rounds = if aec_xtest::full() { 2000 } else { 100 };
     let (mut kept, mut replaced) = (0, 0);
     for round in 0..rounds {
         let before = std::fs::read_to_string(env.user_file()).unwrap();
@@ -257,7 +257,7 @@ backend = "modal"
 fn the_documented_files_are_read_as_written() {
     let env = world();
     env.write("aec-bench.toml", DOCUMENTED_PROJECT);
-    env.write("suite.toml", crate::suite::DOCUMENTED);
+    env.write("suite.toml", crate::cli::suite::DOCUMENTED);
     assert_eq!(env.run(["config", "check"]).code, Some(0));
     let data = env.run(["--json", "config", "view"]).data();
     for (key, value) in [
@@ -286,8 +286,8 @@ fn the_documented_files_are_read_as_written() {
         ("total_max = 200", "total_max = 0", "S005"),
         ("dir = \"tasks/generated/my-suite\"", "dir = 1", "S004"),
     ] {
-        let text = crate::suite::DOCUMENTED.replace(line, wrong);
-        assert_ne!(text, crate::suite::DOCUMENTED);
+        let text = crate::cli::suite::DOCUMENTED.replace(line, wrong);
+        assert_ne!(text, crate::cli::suite::DOCUMENTED);
         env.write("suite.toml", text);
         let errors = env.run(["--json", "config", "check"]).errors();
         assert_eq!(errors[0].0, id, "{wrong}: {errors:?}");

@@ -3,13 +3,13 @@
 use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use aec_test::TestEnv;
-use aec_test::tree::{TASK_TOML, write_task};
+use aec_xtest::TestEnv;
+use aec_xtest::tree::{TASK_TOML, write_task};
 use serde_json::{Value, json};
 
-use crate::archive::{Archive, Member, compress};
-use crate::dataset_commands::{json, project, run};
-use crate::empty_project;
+use crate::cli::archive::{Archive, Member, compress};
+use crate::cli::dataset_commands::{json, project, run};
+use crate::cli::empty_project;
 
 /// A project with `set@1.0.0`, and its archive.
 fn exported() -> (TestEnv, Vec<u8>) {

@@ -2,11 +2,12 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use aec_test::TestEnv;
-use aec_test::tree::{TASK_TOML, write_task, write_tree};
+use aec_xtest::TestEnv;
+use aec_xtest::lock::{self, HOST_PLACES};
+use aec_xtest::tree::{TASK_TOML, write_task, write_tree};
 use serde_json::{Value, json};
 
-use crate::{HOST_PLACES, empty_project, world};
+use crate::cli::{empty_project, world};
 
 /// The creation time of every dataset in these tests.
 const MOMENT: &str = "1775952000";
@@ -38,11 +39,11 @@ pub(crate) fn project() -> TestEnv {
     env
 }
 
-pub(crate) fn run(env: &TestEnv, line: &str) -> aec_test::Run {
+pub(crate) fn run(env: &TestEnv, line: &str) -> aec_xtest::Run {
     env.run(line.split_whitespace())
 }
 
-pub(crate) fn json(env: &TestEnv, line: &str) -> aec_test::Run {
+pub(crate) fn json(env: &TestEnv, line: &str) -> aec_xtest::Run {
     env.run(["--json"].into_iter().chain(line.split_whitespace()))
 }
 
@@ -432,7 +433,7 @@ fn a_dataset_selects_wherever_tasks_are_selected() {
     let validated = json(&env, "task validate --dataset set@1.0.0").envelope()["data"].clone();
     assert_eq!(validated["tasks"][0]["task_id"], "civil/draft");
     assert_eq!(validated["checked"], 1);
-    let _places = HOST_PLACES.lock();
+    let _places = lock::hold(HOST_PLACES);
     for command in ["verify", "audit"] {
         let envelope = json(&env, &format!("{command} --dataset set@1.0.0 --sandbox none")).envelope();
         assert!(envelope.to_string().contains("civil/draft"), "{command}: {envelope}");

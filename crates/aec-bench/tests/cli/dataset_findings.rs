@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use aec_test::{Run, TestEnv};
+use aec_xtest::{Run, TestEnv};
 use serde_json::{Value, json};
 
-use crate::dataset_commands::{json, manifest, project, run};
+use crate::cli::dataset_commands::{json, manifest, project, run};
 
 const MANIFEST: &str = "artefacts/datasets/set/1.0.0/manifest.json";
 
@@ -73,7 +73,7 @@ const FINDINGS: &[(&str, Arrange)] = &[
     }),
     ("D013", |env| {
         for path in ["tasks/civil/a.b/c", "tasks/civil/a/b.c"] {
-            aec_test::tree::write_task(&env.path(path), aec_test::tree::TASK_TOML);
+            aec_xtest::tree::write_task(&env.path(path), aec_xtest::tree::TASK_TOML);
         }
         json(env, "dataset create --name set --version 2.0.0")
     }),

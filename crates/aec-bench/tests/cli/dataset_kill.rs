@@ -2,15 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use aec_test::TestEnv;
-use aec_test::tree::write_tree;
+use aec_xtest::TestEnv;
+use aec_xtest::tree::write_tree;
 
-use crate::dataset_commands::run;
-use crate::empty_project;
+use crate::cli::dataset_commands::run;
+use crate::cli::empty_project;
 
 /// How often each command is killed.
 pub(crate) fn kills() -> u32 {
-    if aec_test::full() { 400 } else { 40 }
+    if aec_xtest::full() { 400 } else { 40 }
 }
 
 /// Moments spread evenly over a bit more than a whole run, without a pattern (fractions of the golden ratio).

@@ -3,8 +3,8 @@
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::server::{Server, post};
-use crate::world;
+use crate::cli::server::{Server, post};
+use crate::cli::world;
 
 /// Requests a completion. Returns status and body.
 fn ask(url: &str, key: &str) -> (u16, String) {

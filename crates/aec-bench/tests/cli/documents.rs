@@ -10,7 +10,7 @@ fn document(path: &str) -> String {
 #[test]
 fn the_reference_is_what_the_program_says() {
     let docs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs");
-    let run = crate::world().run(["--json", "dev", "reference", "--check", docs.to_str().unwrap()]);
+    let run = crate::cli::world().run(["--json", "dev", "reference", "--check", docs.to_str().unwrap()]);
     assert_eq!(run.code, Some(0), "run `aec-bench dev reference` and read what changed: {:?}", run.errors());
 }
 
@@ -41,7 +41,7 @@ fn every_problem_of_templates_and_manifests_is_documented() {
     let source = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../author/src");
     let (templates, generation) = (document("docs/templates.md"), document("docs/generation.md"));
     let mut found = 0;
-    for path in crate::template::walk(&source) {
+    for path in crate::cli::template::walk(&source) {
         let text = std::fs::read_to_string(&path).unwrap();
         let name = path.file_name().unwrap().to_str().unwrap();
         // Manifests and suites have their own families.
@@ -63,9 +63,9 @@ fn everything_of_the_ledger_is_documented() {
     let page = document("docs/ledger.md");
     let crates = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut found = 0;
-    let commands = crate::template::walk(&crates.join("cli/src/commands/ledger"));
+    let commands = crate::cli::template::walk(&crates.join("cli/src/commands/ledger"));
     assert!(commands.len() > 5, "{commands:?}");
-    for path in crate::template::walk(&crates.join("ledger/src")).into_iter().chain(commands) {
+    for path in crate::cli::template::walk(&crates.join("ledger/src")).into_iter().chain(commands) {
         for number in problem_numbers(&std::fs::read_to_string(&path).unwrap()) {
             found += 1;
             assert!(page.contains(&format!("`L{number:03}`")), "L{number:03} of {}", path.display());
@@ -82,9 +82,9 @@ fn everything_of_the_ledger_is_documented() {
 fn every_problem_and_key_of_evolution_is_documented() {
     let page = document("docs/evolution.md");
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    let mut sources = crate::template::walk(&root.join("../evolve/src"));
+    let mut sources = crate::cli::template::walk(&root.join("../evolve/src"));
     for noun in ["evolve", "swarm"] {
-        let commands = crate::template::walk(&root.join("../cli/src/commands").join(noun));
+        let commands = crate::cli::template::walk(&root.join("../cli/src/commands").join(noun));
         assert!(commands.len() > 5, "{commands:?}");
         sources.extend(commands);
     }
@@ -100,7 +100,7 @@ fn every_problem_and_key_of_evolution_is_documented() {
     }
     assert!(found > 20, "{found}");
     for noun in ["evolution", "swarm", "workspace"] {
-        let env = crate::world();
+        let env = crate::cli::world();
         let schema = env.run(["--json", "schema", noun]).data();
         for key in schema["properties"].as_object().unwrap().keys() {
             assert!(page.contains(key.as_str()), "{noun}: {key}");

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::{empty_project, world};
+use crate::cli::{empty_project, world};
 
 #[test]
 fn json_before_or_after_any_subcommand() {

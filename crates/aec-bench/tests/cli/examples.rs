@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use aec_test::TestEnv;
+use aec_xtest::TestEnv;
 use serde::Deserialize;
 
-use crate::world;
+use crate::cli::world;
 
 /// `examples.json`: what the examples need.
 #[derive(Deserialize)]
@@ -97,7 +97,7 @@ fn examples_of_the_help_work() {
             }
             let mut env = world();
             env.set("OPENAI_API_KEY", "sk-example");
-            aec_test::files::copy(&prepared.dir(), &env.dir());
+            aec_xtest::files::copy(&prepared.dir(), &env.dir());
             let before = special.into_iter().flat_map(|special| &special.before);
             before.for_each(|line| try_out(&env, &words(line).unwrap()));
             for example in examples(&env, command) {

@@ -1,43 +1,7 @@
 //! `experiment.yaml` as a file: the documented example, references, names, secrets.
 
-use crate::{empty_project, world};
-
-/// The example of the configuration reference.
-const DOCUMENTED: &str = r#"
-experiment_id: exp-20260412-001
-name: "Claude vs GPT electrical"
-description: "Optional narrative description"
-
-tasks:
-  dataset: electrical-v1@1.0.0
-  include_patterns: ["electrical/*"]
-  exclude_patterns: []
-  domains:      ["electrical"]
-  difficulties: ["easy", "medium"]
-
-agents:
-  - name: claude-tool-loop
-    harness: tool_loop
-    model: claude-sonnet-4-20250514
-    parameters:
-      max_turns: 12
-    system_prompt_file: prompts/electrical.md   # optional
-
-  - name: gpt4-direct
-    harness: direct
-    model: gpt-4.1
-    parameters:
-      max_tokens: 8192
-
-compute:
-  backend: modal
-  resource_limits:
-    timeout_override: 1200
-    memory_mb: 8192
-
-repetitions: 3
-disable_verification: false
-"#;
+use crate::cli::{empty_project, world};
+use crate::run::plan::DOCUMENTED;
 
 #[test]
 fn the_documented_example_is_read_in_full() {
@@ -52,7 +16,7 @@ fn the_documented_example_is_read_in_full() {
 fn model_references_are_filled_in_and_secrets_are_not() {
     let mut env = empty_project();
     env.write(".env", "MY_MODEL=gpt-4.1\nOPENAI_API_KEY=sk-canary-123456\n");
-    let view = |env: &aec_test::TestEnv, model: &str| {
+    let view = |env: &aec_xtest::TestEnv, model: &str| {
         env.write("e.yaml", format!("agents: [{{name: a, harness: direct, model: \"{model}\"}}]\n"));
         env.run(["--json", "config", "view", "--config", "e.yaml"])
     };
@@ -108,7 +72,7 @@ fn hostile_names_and_missing_parts_are_errors() {
 #[test]
 fn every_filter_of_the_tasks_block_selects() {
     let env = empty_project();
-    let task = |id: &str, text: &str| aec_test::tree::write_task(&env.path("tasks").join(id), text);
+    let task = |id: &str, text: &str| aec_xtest::tree::write_task(&env.path("tasks").join(id), text);
     task("civil/a", "[metadata]\ndifficulty = \"easy\"\nvisibility = \"public\"\ntags = [\"x\", \"y\"]\n");
     task("civil/b", "[metadata]\ndifficulty = \"hard\"\nvisibility = \"holdout\"\ntags = [\"x\"]\n");
     task("ground/c", "[metadata]\nlifecycle = \"deprecated\"\n");
@@ -136,10 +100,10 @@ fn every_filter_of_the_tasks_block_selects() {
 fn an_experiment_selects_tasks() {
     let env = world();
     env.init();
-    let task = |id: &str, text: &str| aec_test::tree::write_task(&env.path("tasks").join(id), text);
-    task("electrical/cable/basic", aec_test::tree::TASK_TOML);
+    let task = |id: &str, text: &str| aec_xtest::tree::write_task(&env.path("tasks").join(id), text);
+    task("electrical/cable/basic", aec_xtest::tree::TASK_TOML);
     task("electrical/cable/hard", "[metadata]\ndifficulty = \"hard\"\n");
-    task("civil/drain", aec_test::tree::TASK_TOML);
+    task("civil/drain", aec_xtest::tree::TASK_TOML);
     env.write(
         "artefacts/datasets/electrical-v1/1.0.0/manifest.json",
         r#"{"name":"electrical-v1","tasks":[{"task_id":"electrical.cable.basic"},{"task_id":"electrical/cable/hard"},{"task_id":"electrical.gone"}]}"#,

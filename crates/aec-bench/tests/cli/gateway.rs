@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use aec_test::TestEnv;
+use aec_xtest::TestEnv;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::empty_project;
-use crate::server::{Server, post};
+use crate::cli::empty_project;
+use crate::cli::server::{Server, post};
 
 /// The value that must not appear anywhere.
 const CANARY: &str = "c4n4ry-k3y-0f-the-mine";

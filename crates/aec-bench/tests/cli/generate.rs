@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use aec_test::TestEnv;
+use aec_xtest::TestEnv;
 use serde_json::Value;
 
-use crate::empty_project;
-use crate::template::{change, walk, with_template};
+use crate::cli::empty_project;
+use crate::cli::template::{change, walk, with_template};
 
 /// Paths of the tasks that a run generated, relative to the project.
-fn made(run: &aec_test::Run) -> Vec<String> {
+fn made(run: &aec_xtest::Run) -> Vec<String> {
     let data = run.data();
     let rows = data["instances"].as_array().unwrap().clone();
     rows.iter().map(|row| row["path"].as_str().unwrap().replace("[TEST]/work/", "")).collect()
@@ -306,7 +306,7 @@ fn a_kill_leaves_nothing_or_everything() {
         assert_eq!(other.run(["generate", "task", "heat-load", "--instances", "20"]).code, Some(0));
         contents(&other.path("tasks"))
     };
-    let kills = if aec_test::full() { 200 } else { 25 };
+    let kills = if aec_xtest::full() { 200 } else { 25 };
     let mut whole = 0;
     for round in 0..kills {
         let mut child = env.start(["generate", "task", "heat-load", "--instances", "20"]);

@@ -1,6 +1,6 @@
 //! Help, version, completions and manual pages. The texts of the help are in `docs/reference/cli.md`.
 
-use crate::world;
+use crate::cli::world;
 
 #[test]
 fn no_command_shows_the_help_and_half_a_command_is_a_usage_error() {

@@ -1,6 +1,6 @@
 //! `doctor`: its findings, and its advice about missing parts.
 
-use crate::world;
+use crate::cli::world;
 
 #[test]
 fn doctor_reports_python_isolation_and_keys_by_name_only() {

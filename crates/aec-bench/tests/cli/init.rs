@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt as _;
 
-use crate::world;
+use crate::cli::world;
 
 /// Every path below a directory, directories with a slash.
 fn tree(root: &std::path::Path) -> BTreeSet<String> {

@@ -6,10 +6,10 @@ use aec_judge::verdict::Outcome;
 use aec_ledger::example;
 use aec_ledger::layout::Ledger;
 use aec_ledger::record::TrialRecord;
-use aec_test::{Run, TestEnv};
+use aec_xtest::{Run, TestEnv};
 use serde_json::Value;
 
-use crate::empty_project;
+use crate::cli::empty_project;
 
 const FIRST: &str = "0f1e2d3c-0000-8000-8000-000000000001";
 const SECOND: &str = "0f1e2d3c-0000-8000-8000-000000000002";

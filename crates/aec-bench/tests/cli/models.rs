@@ -1,11 +1,11 @@
 //! `models check`, and how the files about models affect every command.
 
-use aec_test::TestEnv;
+use aec_xtest::TestEnv;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::empty_project;
-use crate::server::Server;
+use crate::cli::empty_project;
+use crate::cli::server::Server;
 
 const ENDPOINTS: &str =
     "[[endpoint]]\nendpoint_id = \"near\"\nmodel = \"m\"\nurl = \"URL/v1\"\nkey = \"NEAR_KEY\"\n";

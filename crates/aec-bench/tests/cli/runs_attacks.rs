@@ -2,13 +2,13 @@
 
 use std::io::Write as _;
 
-use aec_test::TestEnv;
+use aec_xtest::TestEnv;
 use serde_json::{Value, json};
 
-use crate::archive::{Archive, Member, compress};
-use crate::dataset_archive::tree;
-use crate::dataset_commands::{json, run};
-use crate::runs_package::{PLAN, package, receiving, record, recorded, store, write_records};
+use crate::cli::archive::{Archive, Member, compress};
+use crate::cli::dataset_archive::tree;
+use crate::cli::dataset_commands::{json, run};
+use crate::cli::runs_package::{PLAN, package, receiving, record, recorded, store, write_records};
 
 /// Imports bytes that must be refused, checks that nothing was written, and returns the printed error.
 fn refuse(env: &TestEnv, name: &str, bytes: &[u8], ids: &[&str]) -> String {

@@ -1,11 +1,11 @@
 //! Experiments that `runs export` refuses to pack.
 
 use aec_base::digest::Digest;
-use aec_test::TestEnv;
+use aec_xtest::TestEnv;
 
-use crate::dataset_archive::tree;
-use crate::dataset_commands::{json, run};
-use crate::runs_package::{EXPERIMENT, record, recorded, store};
+use crate::cli::dataset_archive::tree;
+use crate::cli::dataset_commands::{json, run};
+use crate::cli::runs_package::{EXPERIMENT, record, recorded, store};
 
 /// The error for a ledger that was changed so that it cannot be packed.
 fn refused(name: &str, arrange: &dyn Fn(&TestEnv), id: &str) -> String {

@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
-use crate::dataset_commands::run;
-use crate::dataset_kill::{hidden, kill, kills, moment};
-use crate::runs_package::{EXPERIMENT, package, receiving, record, recorded, store, write_records};
+use crate::cli::dataset_commands::run;
+use crate::cli::dataset_kill::{hidden, kill, kills, moment};
+use crate::cli::runs_package::{EXPERIMENT, package, receiving, record, recorded, store, write_records};
 
 #[test]
 fn a_killed_import_leaves_a_consistent_ledger() {

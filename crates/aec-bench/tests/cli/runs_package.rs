@@ -7,13 +7,13 @@ use aec_base::content::ContentStore;
 use aec_base::digest::Digest;
 use aec_base::name::Name;
 use aec_ledger::chain::Link;
-use aec_test::TestEnv;
+use aec_xtest::TestEnv;
 use serde_json::{Value, json};
 
-use crate::archive::{Archive, Member};
-use crate::dataset_archive::tree;
-use crate::dataset_commands::{json, run};
-use crate::empty_project;
+use crate::cli::archive::{Archive, Member};
+use crate::cli::dataset_archive::tree;
+use crate::cli::dataset_commands::{json, run};
+use crate::cli::empty_project;
 
 pub(crate) const EXPERIMENT: &str = "artefacts/ledger/exp-1";
 pub(crate) const PLAN: &str = "0000000000000000000000000000000000000000000000000000000000000001";
@@ -352,7 +352,7 @@ fn secrets_do_not_leave() {
         if place == "record" {
             insta::assert_snapshot!(
                 "runs_export_secret",
-                crate::dataset_commands::run(&env, "runs export exp-1").snapshot()
+                crate::cli::dataset_commands::run(&env, "runs export exp-1").snapshot()
             );
             assert_eq!(json(&env, "runs export exp-1 -o x.tar.zst --withhold t2").code, Some(0));
         }

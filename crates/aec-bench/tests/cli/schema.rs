@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::world;
+use crate::cli::world;
 
 fn validator(noun: &str) -> jsonschema::Validator {
     let run = world().run(["schema", noun]);
@@ -66,7 +66,8 @@ fn the_schema_of_templates_accepts_the_library() {
     let schema = validator("template");
     let library = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../library");
     let mut count = 0;
-    for path in crate::template::walk(&library).into_iter().filter(|path| path.ends_with("params.toml")) {
+    for path in crate::cli::template::walk(&library).into_iter().filter(|path| path.ends_with("params.toml"))
+    {
         let table: toml::Table = std::fs::read_to_string(&path).unwrap().parse().unwrap();
         let value = serde_json::to_value(table).unwrap();
         let errors: Vec<String> = schema.iter_errors(&value).map(|error| error.to_string()).collect();

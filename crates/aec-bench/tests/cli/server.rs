@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, ChildStdout};
 
-use aec_test::TestEnv;
+use aec_xtest::TestEnv;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 

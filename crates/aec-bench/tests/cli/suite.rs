@@ -1,11 +1,11 @@
 //! `generate suite`: every key of `suite.toml` has its effect, mixes are met over the whole suite.
 
-use aec_test::TestEnv;
+use aec_xtest::TestEnv;
 use serde_json::{Value, json};
 
-use crate::empty_project;
-use crate::generate::{contents, is_hidden};
-use crate::template::walk;
+use crate::cli::empty_project;
+use crate::cli::generate::{contents, is_hidden};
+use crate::cli::template::walk;
 
 /// The file as documented.
 pub(crate) const DOCUMENTED: &str = r#"name = "my-suite"
@@ -247,7 +247,7 @@ fn a_kill_leaves_no_half_a_suite() {
         assert_eq!(other.run(["generate", "suite"]).code, Some(0));
         contents(&other.path("tasks"))
     };
-    let kills = if aec_test::full() { 100 } else { 15 };
+    let kills = if aec_xtest::full() { 100 } else { 15 };
     for round in 0..kills {
         let mut child = env.start(["generate", "suite"]);
         // Kills are spread over the duration of a run; the result must be right at any moment.

@@ -1,9 +1,9 @@
 //! `task list`, `task show`, `task new` and `search`.
 
-use aec_test::TestEnv;
-use aec_test::tree::{TASK_TOML, write_task};
+use aec_xtest::TestEnv;
+use aec_xtest::tree::{TASK_TOML, write_task};
 
-use crate::{empty_project, world};
+use crate::cli::{empty_project, world};
 
 fn catalogue() -> TestEnv {
     let env = empty_project();

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::empty_project;
+use crate::cli::empty_project;
 
 /// The example of the configuration reference, word for word.
 const DOCUMENTED: &str = r#"version = "1.0"
@@ -30,7 +30,7 @@ allow_internet     = true
 
 fn show(task_toml: &str) -> Result<Value, String> {
     let env = empty_project();
-    aec_test::tree::write_task(&env.path("tasks/demo/x"), task_toml);
+    aec_xtest::tree::write_task(&env.path("tasks/demo/x"), task_toml);
     let run = env.run(["--json", "task", "show", "demo/x"]);
     match run.code {
         Some(0) => Ok(run.data()["task"].clone()),
@@ -130,7 +130,7 @@ fn wrong_values_are_rejected_with_the_key() {
 fn tools_are_declared_in_two_ways_or_found() {
     let env = empty_project();
     let tools = |task_toml: &str| {
-        aec_test::tree::write_task(&env.path("tasks/demo/x"), task_toml);
+        aec_xtest::tree::write_task(&env.path("tasks/demo/x"), task_toml);
         env.run(["--json", "task", "show", "demo/x"]).data()["tools"].clone()
     };
     assert_eq!(tools(""), json!([]));

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::os::unix::fs::symlink;
 
-use aec_test::tree::{TASK_TOML, write_task};
-use aec_test::{Run, TestEnv};
+use aec_xtest::tree::{TASK_TOML, write_task};
+use aec_xtest::{Run, TestEnv};
 
-use crate::empty_project;
+use crate::cli::empty_project;
 
 type Provoke = fn(&TestEnv);
 

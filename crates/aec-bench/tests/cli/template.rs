@@ -1,9 +1,9 @@
 //! User templates: every key has an effect or causes a problem, engines are isolated, prompts state the drawn values.
 
-use aec_test::TestEnv;
+use aec_xtest::TestEnv;
 use serde_json::Value;
 
-use crate::empty_project;
+use crate::cli::empty_project;
 
 /// A project with the template that `template new` writes.
 pub(crate) fn with_template() -> TestEnv {

@@ -1,14 +1,14 @@
 //! What can go wrong with containers. Each fault gives its own kind of outcome, and never a reward.
 
 use aec_container::{Engine, EngineLimits, TaskImage};
-use aec_test::wait::until;
+use aec_xtest::wait::until;
 use serde_json::Value;
 
-use crate::runs::{project, write_task};
-use crate::{engine, image};
+use crate::container::runs::{project, write_task};
+use crate::container::{engine, image};
 
 /// The only fault of an experiment: outcome, boundary, kind and message.
-fn fault(run: &aec_test::Run, env: &aec_test::TestEnv, experiment: &str) -> (String, String, String) {
+fn fault(run: &aec_xtest::Run, env: &aec_xtest::TestEnv, experiment: &str) -> (String, String, String) {
     let listed = env.run(["--json", "ledger", "list", "-e", experiment]).data();
     let id = listed["records"][0]["trial_id"].as_str().unwrap_or_else(|| panic!("{run:?}")).to_owned();
     let record = env.run(["--json", "ledger", "show", &id]).data();
@@ -19,8 +19,9 @@ fn fault(run: &aec_test::Run, env: &aec_test::TestEnv, experiment: &str) -> (Str
 }
 
 #[test]
+#[cfg_attr(not(podman), ignore = "needs Podman as root: apt-get install podman runc debootstrap")]
 fn an_image_that_cannot_be_built_says_why_and_is_not_tried_again() {
-    let Some((env, _)) = project(0) else { return };
+    let (env, _) = project(0);
     write_task(&env, "civil/broken", "FROM python:3.12-slim\nRUN echo trying && exit 3\n");
     let run = env.run(["run", "civil", "--harness", "oracle", "-e", "x", "--backend", "docker"]);
     assert_eq!(run.code, Some(1), "{run:?}");
@@ -32,8 +33,9 @@ fn an_image_that_cannot_be_built_says_why_and_is_not_tried_again() {
 }
 
 #[test]
+#[cfg_attr(not(podman), ignore = "needs Podman as root: apt-get install podman runc debootstrap")]
 fn an_engine_without_space_is_a_fault_of_its_own_kind() {
-    let Some((mut env, podman)) = project(1) else { return };
+    let (mut env, podman) = project(1);
     let small = podman.small_service(300);
     env.set("DOCKER_HOST", &small.host);
     // The storage would have to hold it three times (as sent, as a layer, while saving that), which does not fit.
@@ -47,8 +49,9 @@ fn an_engine_without_space_is_a_fault_of_its_own_kind() {
 }
 
 #[test]
+#[cfg_attr(not(podman), ignore = "needs Podman as root: apt-get install podman runc debootstrap")]
 fn builds_have_a_time_limit_and_are_shared() {
-    let Some(engine) = engine() else { return };
+    let engine = engine();
     let directory = tempfile::tempdir().unwrap();
     let slow = TaskImage {
         build_timeout: std::time::Duration::from_secs(1),
@@ -70,8 +73,9 @@ fn builds_have_a_time_limit_and_are_shared() {
 }
 
 #[test]
+#[cfg_attr(not(podman), ignore = "needs Podman as root: apt-get install podman runc debootstrap")]
 fn tasks_that_have_no_image_are_refused_before_anything_runs() {
-    let Some((env, _)) = project(1) else { return };
+    let (env, _) = project(1);
     std::fs::remove_file(env.path("tasks/civil/channel-0/environment/Dockerfile")).unwrap();
     let run = env.run(["--json", "run", "civil", "--harness", "nop", "--backend", "docker"]);
     assert_eq!((run.code, run.errors()[0].0.as_str()), (Some(3), "E046"), "{run:?}");
@@ -80,8 +84,9 @@ fn tasks_that_have_no_image_are_refused_before_anything_runs() {
 }
 
 #[test]
+#[cfg_attr(not(podman), ignore = "needs Podman as root: apt-get install podman runc debootstrap")]
 fn memory_that_runs_out_is_the_agents_own_doing() {
-    let Some((env, _)) = project(1) else { return };
+    let (env, _) = project(1);
     let hungry = r#"{"replies": [
       {"tool_calls": [{"name": "bash", "arguments": {"command": "python3 -c 'x = bytearray(600 << 20)'"}}]},
       {"tool_calls": [{"name": "bash", "arguments": {"command": "head -c 100M /dev/zero > full; rm full; echo '{\"flow\": 3.2}' > output.json"}}]},
@@ -105,8 +110,9 @@ fn memory_that_runs_out_is_the_agents_own_doing() {
 }
 
 #[test]
+#[cfg_attr(not(podman), ignore = "needs Podman as root: apt-get install podman runc debootstrap")]
 fn who_fills_the_memory_of_a_room_does_not_escape_the_verdict() {
-    let Some((env, _)) = project(1) else { return };
+    let (env, _) = project(1);
     // Killing processes does not free the memory of files in /tmp, so in the end the room itself runs out of memory.
     let filling = "echo '{}' > output.json; i=0; while [ $i -lt 200 ]; do head -c 4M /dev/zero > /tmp/$i 2>/dev/null || head -c 4M /dev/zero > /home/agent/$i; i=$((i+1)); done";
     let call = serde_json::json!({ "tool_calls": [{ "name": "bash", "arguments": { "command": filling } }] });
@@ -130,8 +136,9 @@ fn who_fills_the_memory_of_a_room_does_not_escape_the_verdict() {
 }
 
 #[test]
+#[cfg_attr(not(podman), ignore = "needs Podman as root: apt-get install podman runc debootstrap")]
 fn a_verifier_that_takes_too_much_memory_is_told_from_one_that_fails() {
-    let Some((env, _)) = project(1) else { return };
+    let (env, _) = project(1);
     env.write("tasks/civil/channel-0/tests/verify.py", "x = bytearray(600 << 20)\n");
     let run = env.run(["run", "civil", "--harness", "nop", "-e", "greedy", "--backend", "docker"]);
     assert_eq!(run.code, Some(1), "{run:?}");
@@ -140,7 +147,7 @@ fn a_verifier_that_takes_too_much_memory_is_told_from_one_that_fails() {
 }
 
 /// Gives the agent this many seconds in `task.toml`.
-fn hurry(env: &aec_test::TestEnv, task: &str, seconds: u32) {
+fn hurry(env: &aec_xtest::TestEnv, task: &str, seconds: u32) {
     env.write(
         format!("tasks/{task}/task.toml"),
         format!(
@@ -151,8 +158,9 @@ fn hurry(env: &aec_test::TestEnv, task: &str, seconds: u32) {
 }
 
 #[test]
+#[cfg_attr(not(podman), ignore = "needs Podman as root: apt-get install podman runc debootstrap")]
 fn the_time_in_which_a_room_is_opened_is_not_the_agents() {
-    let Some((env, _)) = project(0) else { return };
+    let (env, _) = project(0);
     let slow = format!("FROM python:3.12-slim\nRUN sleep 12 # {}\n", std::process::id());
     write_task(&env, "civil/slow", &slow);
     hurry(&env, "civil/slow", 10);
@@ -189,8 +197,9 @@ fn the_time_in_which_a_room_is_opened_is_not_the_agents() {
 }
 
 #[test]
+#[cfg_attr(not(podman), ignore = "needs Podman as root: apt-get install podman runc debootstrap")]
 fn an_image_that_cannot_be_built_for_the_verifier_is_not_tried_again() {
-    let Some((env, _)) = project(0) else { return };
+    let (env, _) = project(0);
     write_task(&env, "civil/broken", "FROM python:3.12-slim\nRUN exit 4\n");
     let run = env.run(["run", "civil", "--harness", "nop", "-e", "unjudged", "--backend", "docker"]);
     let (outcome, kind, message) = fault(&run, &env, "unjudged");
@@ -199,8 +208,9 @@ fn an_image_that_cannot_be_built_for_the_verifier_is_not_tried_again() {
 }
 
 #[test]
+#[cfg_attr(not(podman), ignore = "needs Podman as root: apt-get install podman runc debootstrap")]
 fn extensions_are_known_names_and_the_local_backend_says_which_it_lacks() {
-    let Some((env, _)) = project(1) else { return };
+    let (env, _) = project(1);
     let task = |extension: &str| {
         env.write(
             "tasks/civil/channel-0/task.toml",
@@ -219,8 +229,9 @@ fn extensions_are_known_names_and_the_local_backend_says_which_it_lacks() {
 }
 
 #[test]
+#[cfg_attr(not(podman), ignore = "needs Podman as root: apt-get install podman runc debootstrap")]
 fn images_are_removed_but_not_those_that_somebody_uses() {
-    let Some((mut env, podman)) = project(1) else { return };
+    let (mut env, podman) = project(1);
     // A separate engine, because other tests need their images.
     let own = podman.small_service(4000);
     env.set("DOCKER_HOST", &own.host);
@@ -267,8 +278,9 @@ fn images_are_removed_but_not_those_that_somebody_uses() {
 }
 
 #[test]
+#[cfg_attr(not(podman), ignore = "needs Podman as root: apt-get install podman runc debootstrap")]
 fn an_engine_that_goes_away_is_a_fault_that_may_pass() {
-    let Some((mut env, podman)) = project(1) else { return };
+    let (mut env, podman) = project(1);
     let service = podman.own_service();
     env.set("DOCKER_HOST", &service.host);
     env.write(
@@ -307,8 +319,9 @@ fn an_engine_that_goes_away_is_a_fault_that_may_pass() {
 }
 
 #[test]
+#[cfg_attr(not(podman), ignore = "needs Podman as root: apt-get install podman runc debootstrap")]
 fn no_engine_is_said_at_once() {
-    let Some((mut env, _)) = project(1) else { return };
+    let (mut env, _) = project(1);
     let nowhere = format!("unix://{}", env.path("none.sock").display());
     env.set("DOCKER_HOST", &nowhere);
     let run = env.run(["--json", "run", "civil", "--harness", "nop", "--backend", "docker"]);

@@ -4,13 +4,13 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use aec_judge::scorer::STANDARD_VERIFY_PY;
-use aec_test::TestEnv;
-use aec_test::modal::ModalServers;
-use aec_test::wait::until;
+use aec_xtest::TestEnv;
+use aec_xtest::modal::ModalServers;
+use aec_xtest::wait::until;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::runs::{fill, records, write_task};
+use crate::container::runs::{fill, records, write_task};
 
 /// A project whose runs find Modal's client and the servers.
 fn project(servers: &ModalServers, tasks: usize) -> TestEnv {
@@ -25,8 +25,9 @@ fn project(servers: &ModalServers, tasks: usize) -> TestEnv {
 }
 
 #[test]
+#[cfg_attr(not(packages), ignore = "needs the Python package index")]
 fn the_same_experiment_gives_the_same_verdicts_here_and_in_modals_sandboxes() {
-    let Some(servers) = ModalServers::start() else { return };
+    let servers = ModalServers::start();
     let env = project(&servers, 1);
     env.write(
         "script.json",
@@ -68,8 +69,9 @@ fn the_same_experiment_gives_the_same_verdicts_here_and_in_modals_sandboxes() {
 }
 
 #[test]
+#[cfg_attr(not(packages), ignore = "needs the Python package index")]
 fn a_run_that_goes_on_finds_the_credentials_that_its_experiment_names() {
-    let Some(servers) = ModalServers::start() else { return };
+    let servers = ModalServers::start();
     let mut env = project(&servers, 1);
     for name in ["MODAL_TOKEN_ID", "MODAL_TOKEN_SECRET"] {
         env.set(name, "");
@@ -94,8 +96,9 @@ fn a_run_that_goes_on_finds_the_credentials_that_its_experiment_names() {
 }
 
 #[test]
+#[cfg_attr(not(packages), ignore = "needs the Python package index")]
 fn faults_of_modal_have_kinds() {
-    let Some(servers) = ModalServers::start() else { return };
+    let servers = ModalServers::start();
     let mut env = project(&servers, 0);
     write_task(&env, "civil/broken", "FROM python:3.12-slim\nRUN false\n");
     let arguments = ["run", "civil", "--harness", "oracle", "--backend", "modal", "-e", "x"];
@@ -131,8 +134,9 @@ fn assert_nothing_was_made(servers: &ModalServers) {
 }
 
 #[test]
+#[cfg_attr(not(packages), ignore = "needs the Python package index")]
 fn a_dry_run_tells_what_would_be_created_and_what_it_can_cost() {
-    let Some(servers) = ModalServers::start() else { return };
+    let servers = ModalServers::start();
     let env = project(&servers, 2);
     // One task has another image, a network and less time; the other task's image is the same again.
     write_task(&env, "civil/open", "FROM python:3.12-slim\nRUN true\n");
@@ -156,15 +160,23 @@ fn a_dry_run_tells_what_would_be_created_and_what_it_can_cost() {
     assert_nothing_was_made(&servers);
 }
 
-#[test]
-fn a_dry_run_needs_neither_a_token_nor_rates() {
-    let mut env = TestEnv::new(env!("CARGO_BIN_EXE_aec-bench"));
+const EXAMPLE: [&str; 3] = ["civil", "--harness", "oracle"];
+/// Rates in the settings.
+const RATES: &str = "[compute.modal]\ncpu_core_hour_usd = 1.0\nmemory_gib_hour_usd = 0.0\n";
+
+/// A task whose standard verifier is judged on this machine.
+fn judged_here() -> TestEnv {
+    let env = TestEnv::new(env!("CARGO_BIN_EXE_aec-bench"));
     fill(&env, 1);
-    // The standard verifier is judged on this machine.
     env.write("tasks/civil/channel-0/tests/verify.py", STANDARD_VERIFY_PY);
     env.write("tasks/civil/channel-0/tests/answers.json", "{}");
-    let example = ["civil", "--harness", "oracle"];
-    let (data, text) = preview(&env, &example);
+    env
+}
+
+#[test]
+fn a_dry_run_needs_neither_a_token_nor_rates() {
+    let env = judged_here();
+    let (data, text) = preview(&env, &EXAMPLE);
     assert_eq!(data["kinds"].as_array().unwrap().len(), 1, "{data}");
     assert_eq!((&data["kinds"][0]["role"], &data["cost_ceiling"]), (&"agent".into(), &Value::Null), "{data}");
     for part in [
@@ -175,20 +187,26 @@ fn a_dry_run_needs_neither_a_token_nor_rates() {
     }
     let file = env.read("aec-bench.toml");
     env.write("aec-bench.toml", format!("{file}\n[compute.modal]\ncpu_core_hour_usd = 1.0\n"));
-    let (data, text) = preview(&env, &example);
+    let (data, text) = preview(&env, &EXAMPLE);
     assert_eq!(data["rates"], Value::Null);
     assert!(text.contains("; set compute.modal.memory_gib_hour_usd in aec-bench.toml"), "{text}");
-    let rates = "[compute.modal]\ncpu_core_hour_usd = 1.0\nmemory_gib_hour_usd = 0.0\n";
-    env.write("aec-bench.toml", format!("{file}\n{rates}"));
-    let (data, text) = preview(&env, &example);
+    env.write("aec-bench.toml", format!("{file}\n{RATES}"));
+    let (data, text) = preview(&env, &EXAMPLE);
     assert_eq!(data["rates"]["from"], "settings", "{data}");
     let kind = &data["kinds"][0];
     let cores = kind["count"].as_u64().unwrap() * kind["cpus"].as_u64().unwrap();
     let ceiling = (cores * kind["seconds"].as_u64().unwrap() * 1_000_000).div_ceil(3600);
     assert_eq!(data["cost_ceiling"], ceiling, "{data}");
     assert!(text.contains("as the settings say"), "{text}");
-    // If Modal does not report its rates, the settings apply.
-    let Some(servers) = ModalServers::start() else { return };
+}
+
+#[test]
+#[cfg_attr(not(packages), ignore = "needs the Python package index")]
+fn settings_apply_if_modal_does_not_report_its_rates() {
+    let mut env = judged_here();
+    let file = env.read("aec-bench.toml");
+    env.write("aec-bench.toml", format!("{file}\n{RATES}"));
+    let servers = ModalServers::start();
     let path = std::env::var("PATH").unwrap();
     for (name, value) in [
         ("PATH", &*format!("{}:{path}", servers.programs.display())),
@@ -198,10 +216,10 @@ fn a_dry_run_needs_neither_a_token_nor_rates() {
     ] {
         env.set(name, value);
     }
-    let (data, _) = preview(&env, &example);
+    let (data, _) = preview(&env, &EXAMPLE);
     assert_eq!(data["rates"]["from"], "settings", "{data}");
     env.write("aec-bench.toml", file);
-    let (data, text) = preview(&env, &example);
+    let (data, text) = preview(&env, &EXAMPLE);
     assert_eq!(data["rates"], Value::Null);
     assert!(
         text.contains("Modal does not report its rates") && text.contains("does not see rates"),
@@ -253,8 +271,9 @@ fn bridges(run: u32) -> Vec<Pid> {
 }
 
 #[test]
+#[cfg_attr(not(packages), ignore = "needs the Python package index")]
 fn a_sandbox_whose_bridge_was_killed_is_found_and_ended_and_others_stay() {
-    let Some(servers) = ModalServers::start() else { return };
+    let servers = ModalServers::start();
     let env = project(&servers, 2);
     // A run in progress locks its own ledger.
     let other = project(&servers, 0);
@@ -319,8 +338,9 @@ fn a_sandbox_whose_bridge_was_killed_is_found_and_ended_and_others_stay() {
 }
 
 #[test]
+#[cfg_attr(not(packages), ignore = "needs the Python package index")]
 fn what_cannot_be_looked_for_at_modal_is_said_and_keeps_nothing_else_from_being_cleaned() {
-    let Some(servers) = ModalServers::start() else { return };
+    let servers = ModalServers::start();
     let mut env = project(&servers, 0);
     // A token without permission to read.
     env.set("MODAL_TOKEN_ID", "ak-poor");

@@ -6,16 +6,17 @@ use std::time::{Duration, Instant};
 
 use aec_container::{ContainerRoom, Purpose};
 use aec_sandbox::{ExecSpec, Exit, Hold, Kind, Level, RoomSpec, Sandbox as _, Stream, WalkLimits};
-use aec_test::podman::Podman;
-use aec_test::wait::until;
+use aec_xtest::podman::Podman;
+use aec_xtest::wait::until;
 
-use crate::{DOCKERFILE, engine, image, open, out, purpose, sh, spec};
+use crate::container::{DOCKERFILE, engine, image, open, out, purpose, sh, spec};
 
 const LIMITS: WalkLimits = WalkLimits { entries: 1000, depth: 16 };
 
 #[test]
+#[cfg_attr(not(podman), ignore = "needs Podman as root: apt-get install podman runc debootstrap")]
 fn commands_are_nobody_and_see_the_image_and_nothing_of_the_host() {
-    let Some(mut room) = open() else { return };
+    let mut room = open();
     assert_eq!((room.level(), room.held().memory), (Level::Container, Hold::Tree));
     assert_eq!(out(&mut room, "id -u; id -g; id -G"), "64999\n64999\n64999");
     assert_eq!(
@@ -52,8 +53,9 @@ fn commands_are_nobody_and_see_the_image_and_nothing_of_the_host() {
 }
 
 #[test]
+#[cfg_attr(not(podman), ignore = "needs Podman as root: apt-get install podman runc debootstrap")]
 fn an_image_has_no_word_in_the_places_of_a_room() {
-    let Some(engine) = engine() else { return };
+    let engine = engine();
     let directory = tempfile::tempdir().unwrap();
     let filled = "FROM python:3.12-slim\nRUN mkdir -p /logs/verifier /tests /tmp /home/agent /data && \
         echo '{\"reward\": 1}' > /logs/verifier/reward.json && echo old > /tests/test.sh && \
@@ -74,8 +76,9 @@ fn an_image_has_no_word_in_the_places_of_a_room() {
 }
 
 #[test]
+#[cfg_attr(not(podman), ignore = "needs Podman as root: apt-get install podman runc debootstrap")]
 fn what_a_task_is_when_it_is_first_asked_for_is_what_it_stays() {
-    let Some(engine) = engine() else { return };
+    let engine = engine();
     let directory = tempfile::tempdir().unwrap();
     let stamp =
         |word: &str| format!("FROM python:3.12-slim\nENV WHICH={word} STAMP={}\n", std::process::id());
@@ -87,16 +90,15 @@ fn what_a_task_is_when_it_is_first_asked_for_is_what_it_stays() {
     // An image that must be built again cannot be built from something else.
     let name = engine.image(&before).unwrap();
     // The engine is still ending the containers.
-    until("the end of the image", || {
-        Podman::get().unwrap().run(&["rmi", "-f", &name]).unwrap().status.success()
-    });
+    until("the end of the image", || Podman::get().run(&["rmi", "-f", &name]).unwrap().status.success());
     let error = open().unwrap_err().to_string();
     assert!(error.contains("changed while the run went on"), "{error}");
 }
 
 #[test]
+#[cfg_attr(not(podman), ignore = "needs Podman as root: apt-get install podman runc debootstrap")]
 fn commands_have_streams_deadlines_and_ends_of_their_own() {
-    let Some(mut room) = open() else { return };
+    let mut room = open();
     let mut command = ExecSpec::new(["sh", "-c", "cat; echo no >&2; exit 7"]);
     command.stdin = vec![b'x'; 3_000_000];
     command.stdout.head = 4_000_000;
@@ -131,8 +133,9 @@ fn commands_have_streams_deadlines_and_ends_of_their_own() {
 }
 
 #[test]
+#[cfg_attr(not(podman), ignore = "needs Podman as root: apt-get install podman runc debootstrap")]
 fn files_go_in_and_out_and_links_lead_nowhere() {
-    let Some(mut room) = open() else { return };
+    let mut room = open();
     let big: Vec<u8> = (0..5_000_000_u32).map(|at| u8::try_from(at % 251).unwrap()).collect();
     {
         let workspace = room.directory("/workspace").unwrap();
@@ -181,8 +184,9 @@ fn files_go_in_and_out_and_links_lead_nowhere() {
 }
 
 #[test]
+#[cfg_attr(not(podman), ignore = "needs Podman as root: apt-get install podman runc debootstrap")]
 fn limits_hold_for_all_processes_together() {
-    let Some(mut room) = open() else { return };
+    let mut room = open();
     let result = sh(&mut room, "python3 -c 'x = bytearray(400 << 20)'");
     assert_eq!(result.exit, Exit::Code(137), "{result:?}");
     assert!(room.out_of_memory());
@@ -197,8 +201,9 @@ fn limits_hold_for_all_processes_together() {
 }
 
 #[test]
+#[cfg_attr(not(podman), ignore = "needs Podman as root: apt-get install podman runc debootstrap")]
 fn a_command_that_finds_no_place_is_no_fault_of_the_room() {
-    let Some(mut room) = open() else { return };
+    let mut room = open();
     let greedy = "while (1) { my $p = fork; if (defined $p && $p == 0) { sleep 60; exit } }";
     sh(&mut room, &format!("setsid perl -e '{greedy}' > /dev/null 2>&1 & exit 0"));
     let begun = Instant::now();
@@ -209,14 +214,16 @@ fn a_command_that_finds_no_place_is_no_fault_of_the_room() {
 }
 
 #[test]
+#[cfg_attr(not(podman), ignore = "needs Podman as root: apt-get install podman runc debootstrap")]
 fn broken_pipes_end_commands_as_everywhere() {
-    let Some(mut room) = open() else { return };
+    let mut room = open();
     assert_eq!(out(&mut room, "bash -c 'set -o pipefail; yes | head -1 > /dev/null; echo $?'"), "141");
 }
 
 #[test]
+#[cfg_attr(not(podman), ignore = "needs Podman as root: apt-get install podman runc debootstrap")]
 fn engines_are_told_the_limits_and_whose_container_it_is() {
-    let (Some(engine), Some(podman)) = (engine(), Podman::get()) else { return };
+    let (engine, podman) = (engine(), Podman::get());
     let directory = tempfile::tempdir().unwrap();
     let image = image(directory.path(), DOCKERFILE);
     let trial = format!("trial-{}", std::process::id());
@@ -249,8 +256,9 @@ fn engines_are_told_the_limits_and_whose_container_it_is() {
 }
 
 #[test]
+#[cfg_attr(not(podman), ignore = "needs Podman as root: apt-get install podman runc debootstrap")]
 fn a_service_of_the_opener_answers_inside_without_a_network() {
-    let Some(mut room) = open() else { return };
+    let mut room = open();
     let listener = room.listen().unwrap();
     let port = listener.local_addr().unwrap().port();
     let serving = std::thread::spawn(move || {
@@ -276,8 +284,9 @@ fn a_service_of_the_opener_answers_inside_without_a_network() {
 }
 
 #[test]
+#[cfg_attr(not(podman), ignore = "needs Podman as root: apt-get install podman runc debootstrap")]
 fn a_resident_talks_through_its_socket_until_it_is_evicted() {
-    let Some(mut room) = open() else { return };
+    let mut room = open();
     let (mut ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
     let (mut reader, writer) = std::io::pipe().unwrap();
     let script = "import os, socket\ns = socket.socket(fileno=0)\nprint('settled', flush=True)\n\
@@ -299,8 +308,9 @@ fn a_resident_talks_through_its_socket_until_it_is_evicted() {
 }
 
 #[test]
+#[cfg_attr(not(podman), ignore = "needs Podman as root: apt-get install podman runc debootstrap")]
 fn a_stop_from_another_thread_ends_a_command() {
-    let Some(mut room) = open() else { return };
+    let mut room = open();
     let stopper = room.stopper().unwrap();
     let mut command = ExecSpec::new(["sh", "-c", "echo kept > /workspace/kept; echo begun; sleep 100"]);
     command.deadline = Duration::from_secs(100);

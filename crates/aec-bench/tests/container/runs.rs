@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
 
-use aec_test::TestEnv;
-use aec_test::podman::Podman;
+use aec_xtest::TestEnv;
+use aec_xtest::podman::Podman;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -33,12 +33,12 @@ const SCRIPT: &str = r#"{"replies": [
 ]}"#;
 
 /// A project whose tasks have their own verifiers, so that nothing is judged without a room.
-pub(crate) fn project(tasks: usize) -> Option<(TestEnv, &'static Podman)> {
-    let podman = Podman::get()?;
+pub(crate) fn project(tasks: usize) -> (TestEnv, &'static Podman) {
+    let podman = Podman::get();
     let mut env = TestEnv::new(env!("CARGO_BIN_EXE_aec-bench"));
     env.set("DOCKER_HOST", &podman.host());
     fill(&env, tasks);
-    Some((env, podman))
+    (env, podman)
 }
 
 /// Turns a test environment into a project with tasks and an experiment.
@@ -86,8 +86,9 @@ pub(crate) fn records(env: &TestEnv, experiment: &str) -> BTreeMap<String, Value
 }
 
 #[test]
+#[cfg_attr(not(podman), ignore = "needs Podman as root: apt-get install podman runc debootstrap")]
 fn the_same_experiment_gives_the_same_verdicts_here_and_in_containers() {
-    let Some((env, podman)) = project(2) else { return };
+    let (env, podman) = project(2);
     let here = env.run(["--json", "run", "-c", "experiment.yaml", "-n", "2", "-e", "here"]);
     assert_eq!(here.code, Some(0), "{here:?}");
     let there =
@@ -113,8 +114,9 @@ fn the_same_experiment_gives_the_same_verdicts_here_and_in_containers() {
 }
 
 #[test]
+#[cfg_attr(not(podman), ignore = "needs Podman as root: apt-get install podman runc debootstrap")]
 fn eight_at_once_leave_nothing() {
-    let Some((env, podman)) = project(8) else { return };
+    let (env, podman) = project(8);
     let run = env.run([
         "--json",
         "run",
@@ -139,8 +141,9 @@ fn eight_at_once_leave_nothing() {
 }
 
 #[test]
+#[cfg_attr(not(podman), ignore = "needs Podman as root: apt-get install podman runc debootstrap")]
 fn a_killed_run_leaves_no_container_and_goes_on() {
-    let Some((env, podman)) = project(3) else { return };
+    let (env, podman) = project(3);
     env.write("script.json", SCRIPT.replace("cat survey.csv", "sleep 100; cat survey.csv"));
     let arguments = ["run", "-c", "experiment.yaml", "-e", "killed", "--backend", "docker", "--verbose"];
     let mut child = env.start_piped(arguments);
@@ -178,8 +181,9 @@ fn a_killed_run_leaves_no_container_and_goes_on() {
 }
 
 #[test]
+#[cfg_attr(not(podman), ignore = "needs Podman as root: apt-get install podman runc debootstrap")]
 fn leftovers_are_found_by_their_labels_and_removed() {
-    let Some((env, podman)) = project(1) else { return };
+    let (env, podman) = project(1);
     assert_eq!(env.run(["run", "civil", "--harness", "oracle", "--backend", "docker", "-q"]).code, Some(0));
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
     let host = format!("org.aec-bench.host={}", host.trim());
@@ -192,7 +196,7 @@ fn leftovers_are_found_by_their_labels_and_removed() {
     for pid in [&gone, &alive] {
         let labels = ["--label", LABEL, "--label", pid, "--label", &host, "--label", &boot];
         let made =
-            [&["create"], &labels[..], &["--network", "none", aec_test::podman::IMAGE, "true"]].concat();
+            [&["create"], &labels[..], &["--network", "none", aec_xtest::podman::IMAGE, "true"]].concat();
         let made = podman.run(&made).unwrap();
         assert!(made.status.success(), "{made:?}");
     }

@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use aec_test::TestEnv;
-use aec_test::podman::Podman;
+use aec_xtest::TestEnv;
+use aec_xtest::podman::Podman;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::runs::{project, records};
+use crate::container::runs::{project, records};
 
 /// A simulator with a state: `GET /level` returns it, `POST /level` changes it, `GET /big` sends much data, `POST /sum`
 /// adds up what it receives, `GET /seed` asks the other service.
@@ -95,8 +95,8 @@ fn give_services(env: &TestEnv, task: &str, compose: &str) {
     }
 }
 
-fn with_services() -> Option<(TestEnv, &'static Podman)> {
-    let (env, podman) = project(1)?;
+fn with_services() -> (TestEnv, &'static Podman) {
+    let (env, podman) = project(1);
     // Whatever files the task's image copies, it does not get those of the services.
     env.write(
         "tasks/civil/channel-0/environment/Dockerfile",
@@ -104,7 +104,7 @@ fn with_services() -> Option<(TestEnv, &'static Podman)> {
     );
     give_services(&env, "civil/channel-0", COMPOSE);
     env.write("script.json", SCRIPT);
-    Some((env, podman))
+    (env, podman)
 }
 
 /// The tool results of an experiment's first looping agent.
@@ -117,8 +117,9 @@ fn tool_result(env: &TestEnv, experiment: &str) -> String {
 }
 
 #[test]
+#[cfg_attr(not(podman), ignore = "needs Podman as root: apt-get install podman runc debootstrap")]
 fn services_are_reached_by_name_and_are_new_for_every_room() {
-    let Some((env, podman)) = with_services() else { return };
+    let (env, podman) = with_services();
     let arguments =
         ["--json", "run", "-c", "experiment.yaml", "-n", "2", "-e", "served", "--backend", "docker"];
     let run = env.run(arguments);
@@ -140,8 +141,9 @@ fn services_are_reached_by_name_and_are_new_for_every_room() {
 }
 
 #[test]
+#[cfg_attr(not(podman), ignore = "needs Podman as root: apt-get install podman runc debootstrap")]
 fn much_goes_both_ways() {
-    let Some((env, _)) = with_services() else { return };
+    let (env, _) = with_services();
     let script = r#"{"replies": [
       {"tool_calls": [{"name": "bash", "arguments": {"command": "python3 -c 'import hashlib, json, urllib.request as u; from concurrent.futures import ThreadPoolExecutor as T; big = list(T(8).map(lambda _: u.urlopen(\"http://plant:8080/big\").read(), range(8))); assert all(b == bytes(range(256)) * 40960 for b in big); s = u.urlopen(\"http://plant:8080/sum\", data=big[0]).read().decode(); assert s == hashlib.sha256(big[0]).hexdigest(); json.dump({\"level\": \"1.5\"}, open(\"output.json\", \"w\"))'"}}]},
       {"text": "done"}]}"#;
@@ -155,8 +157,9 @@ fn much_goes_both_ways() {
 }
 
 #[test]
+#[cfg_attr(not(podman), ignore = "needs Podman as root: apt-get install podman runc debootstrap")]
 fn a_service_that_does_not_work_is_a_fault_of_its_own_kind() {
-    let Some((env, podman)) = project(1) else { return };
+    let (env, podman) = project(1);
     for (number, (service, said)) in [
         ("expose: [1]\n    command: [sh, -c, \"echo no disk; exit 3\"]", vec!["the service db ended with code 3", "no disk"]),
         (
@@ -218,8 +221,9 @@ while True:
 "#;
 
 #[test]
+#[cfg_attr(not(podman), ignore = "needs Podman as root: apt-get install podman runc debootstrap")]
 fn services_cannot_speak_for_their_first_process_and_find_each_other_late() {
-    let Some((env, _)) = project(1) else { return };
+    let (env, _) = project(1);
     let task = "tasks/civil/channel-0/environment";
     env.write(format!("{task}/curious.py"), CURIOUS);
     let service = |name: &str, port: u32, more: &str| {
@@ -247,8 +251,9 @@ fn services_cannot_speak_for_their_first_process_and_find_each_other_late() {
 }
 
 #[test]
+#[cfg_attr(not(podman), ignore = "needs Podman as root: apt-get install podman runc debootstrap")]
 fn a_killed_run_leaves_no_service() {
-    let Some((env, podman)) = with_services() else { return };
+    let (env, podman) = with_services();
     let sleeping = r#"{"replies": [{"tool_calls": [{"name": "bash", "arguments": {"command": "sleep 100"}}]}, {"text": "done"}]}"#;
     env.write("script.json", sleeping);
     let mut child = env.start_piped(["run", "-c", "experiment.yaml", "-e", "ended", "--backend", "docker"]);
@@ -268,7 +273,7 @@ fn a_killed_run_leaves_no_service() {
 fn services_that_cannot_be_started_are_refused_before_anything_runs() {
     let mut env = TestEnv::new(env!("CARGO_BIN_EXE_aec-bench"));
     env.set("DOCKER_HOST", "unix:///nowhere");
-    crate::runs::fill(&env, 1);
+    crate::container::runs::fill(&env, 1);
     give_services(&env, "civil/channel-0", COMPOSE);
     let run = env.run(["--json", "run", "civil", "--harness", "nop"]);
     assert_eq!((run.code, run.errors()[0].0.as_str()), (Some(3), "E049"), "{run:?}");

@@ -10,13 +10,13 @@ use aec_judge::scorer::STANDARD_VERIFY_PY;
 use aec_ledger::record::TrialRecord;
 use aec_model::script::{Script, ScriptedConversation, ScriptedReply};
 use aec_model_server::{Answers, Options, TestServer};
-use aec_test::TestEnv;
-use aec_test::venv::with_verifiers;
+use aec_xtest::TestEnv;
+use aec_xtest::venv::with_verifiers;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-use crate::world::ok;
+use crate::eval::world::ok;
 
 const RIGHT: &str = r#"{"flow_m3_s": 3.217, "depth_m": 1.254}"#;
 const WRONG: &str = r#"{"flow_m3_s": 1, "depth_m": 1}"#;
@@ -123,7 +123,7 @@ impl World {
     /// The result of each behaviour, from the records of an experiment.
     fn recorded(&self, experiment: &str) -> BTreeMap<String, Expected> {
         let directory = self.env.path("artefacts/ledger").join(experiment);
-        let names = aec_test::files::names_in(&directory).into_iter();
+        let names = aec_xtest::files::names_in(&directory).into_iter();
         let names = names.filter(|name| name.ends_with(".json") && !name.starts_with('.'));
         let read = |name: String| -> TrialRecord {
             serde_json::from_str(&std::fs::read_to_string(directory.join(name)).unwrap()).unwrap()
@@ -141,7 +141,7 @@ impl World {
 
     /// The result of each behaviour, from the rows in a directory.
     fn in_rows(&self, directory: &Path) -> BTreeMap<String, Expected> {
-        let rows = crate::world::rows(directory);
+        let rows = crate::eval::world::rows(directory);
         rows.iter()
             .map(|row| {
                 let measured = |name: &str| row["metrics"][name].as_f64().is_some_and(|value| value > 0.0);
@@ -266,7 +266,7 @@ fn check_evaluation(world: &World, way: &str, imported: &str, words: &[&str]) {
 }
 
 fn check_package(version: &str, way: &str, world: impl FnOnce() -> World) {
-    let Some(python) = with_verifiers(version) else { return };
+    let python = with_verifiers(version);
     let python = ["--python", python.to_str().unwrap()];
     check_evaluation(&world(), way, &format!("import of {way}"), &python);
 }
@@ -282,19 +282,26 @@ fn the_native_lane_does_as_the_table_says() {
 }
 
 #[test]
+#[cfg_attr(not(packages), ignore = "needs the Python package index")]
 fn the_package_under_verifiers_0_1_14_does_as_the_table_says() {
     check_package("0.1.14", "v0", || World::new(behaviours(), 120));
 }
 
 #[test]
+#[cfg_attr(not(packages), ignore = "needs the Python package index")]
 fn the_package_under_verifiers_0_4_0_does_as_the_table_says() {
     check_package("0.4.0", "v1", || World::new(behaviours(), 120));
 }
 
 #[test]
-fn calls_after_the_agents_time_are_refused_in_every_door() {
+fn calls_after_the_agents_time_are_refused_in_native_doors() {
     check_run(&World::new(late(), 3));
     check_evaluation(&World::new(late(), 3), "native", "import", &[]);
+}
+
+#[test]
+#[cfg_attr(not(packages), ignore = "needs the Python package index")]
+fn calls_after_the_agents_time_are_refused_in_the_package() {
     // The library starts a process for tools within the agent's time, so it gets more seconds.
     check_package("0.1.14", "v0", || World::new(late(), 6));
     check_package("0.4.0", "v1", || World::new(late(), 15));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use aec_model_server::Range;
 use serde_json::json;
 
-use crate::world::World;
+use crate::eval::world::World;
 
 #[test]
 fn evaluations_of_a_file_run_side_by_side() {

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use aec_model_server::{Options, Range, TestServer};
-use aec_test::port::ClosedPort;
+use aec_xtest::port::ClosedPort;
 use serde_json::json;
 
-use crate::world::{World, metadata, rows};
+use crate::eval::world::{World, metadata, rows};
 
 #[test]
 fn counts_and_defaults_are_those_of_the_document() {

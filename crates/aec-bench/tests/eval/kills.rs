@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use aec_model_server::Range;
-use aec_test::wait::until;
+use aec_xtest::wait::until;
 use serde_json::Value;
 
-use crate::world::{World, metadata, rows};
+use crate::eval::world::{World, metadata, rows};
 
 /// Values that must be the same however often an evaluation was interrupted.
 const METRICS: [&str; 9] = [
@@ -31,7 +31,7 @@ fn killed_at_random_moments_and_resumed_it_ends_the_same() {
     let whole = world.saved("my_env", "my-env");
     let (expected, wanted) = (metadata(&whole), rows(&whole));
     std::fs::remove_dir_all(&whole).unwrap();
-    let kills = if aec_test::full() { 100 } else { 15 };
+    let kills = if aec_xtest::full() { 100 } else { 15 };
     let mut state = 88_172_645_463_325_252_u64;
     let mut killed = 0;
     while killed < kills {

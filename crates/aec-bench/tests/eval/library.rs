@@ -5,11 +5,11 @@ use std::process::Command;
 use std::time::Duration;
 
 use aec_model_server::Range;
-use aec_test::venv::{run, with_verifiers};
+use aec_xtest::venv::{run, with_verifiers};
 use serde_json::{Value, json};
 
-use crate::python::{eval, world, world_with};
-use crate::world::{World, metadata, rows};
+use crate::eval::python::{eval, world, world_with};
+use crate::eval::world::{World, metadata, rows};
 
 /// For each request to the server, in order: whether it was a question to the judge.
 fn judged(world: &World) -> Vec<bool> {
@@ -18,8 +18,9 @@ fn judged(world: &World) -> Vec<bool> {
 }
 
 #[test]
+#[cfg_attr(not(packages), ignore = "needs the Python package index")]
 fn both_limits_and_the_order_of_scoring_are_seen_at_the_server() {
-    let Some(python) = with_verifiers("0.1.14") else { return };
+    let python = with_verifiers("0.1.14");
     let judge = r#"{"judge_model": "gpt-4.1-mini", "count": 6}"#;
     let run = |words: &[&str]| {
         // The usual answer is 7: it is judged wrong, except where the question is whether 7 is 8.
@@ -49,8 +50,9 @@ fn both_limits_and_the_order_of_scoring_are_seen_at_the_server() {
 }
 
 #[test]
+#[cfg_attr(not(packages), ignore = "needs the Python package index")]
 fn the_detailed_file_of_the_document_runs() {
-    let Some(python) = with_verifiers("0.1.14") else { return };
+    let python = with_verifiers("0.1.14");
     let world = world(&[]);
     world.env.write(
         "configs/eval/detailed.toml",
@@ -79,8 +81,9 @@ fn the_detailed_file_of_the_document_runs() {
 }
 
 #[test]
+#[cfg_attr(not(packages), ignore = "needs the Python package index")]
 fn a_run_of_vf_eval_is_gone_on_with() {
-    let Some(python) = with_verifiers("0.1.14") else { return };
+    let python = with_verifiers("0.1.14");
     let world = world(&[("1 + 1", "2"), ("2 + 2", "4"), ("3 + 3", "6")]);
     let url = format!("{}/v1", world.server.url());
     let mut vf_eval = Command::new(python.with_file_name("vf-eval"));
@@ -126,12 +129,13 @@ fn environments_are_installed_as_the_document_says() {
 }
 
 #[test]
+#[cfg_attr(not(packages), ignore = "needs the Python package index")]
 fn an_environment_in_python_is_installed_where_it_is_evaluated() {
-    let Some(verifiers) = with_verifiers("0.1.14") else { return };
+    let verifiers = with_verifiers("0.1.14");
     let world = world(&[]);
     // A separate interpreter that sees the library of the other one.
     let venv = world.env.path("venv");
-    run(Command::new(aec_test::venv::interpreter())
+    run(Command::new(aec_xtest::venv::interpreter())
         .args(["-m", "venv", "--system-site-packages"])
         .arg(&venv))
     .unwrap();

@@ -5,7 +5,7 @@ use aec_model_server::Answers;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-use crate::world::{World, calls, only, rows, says};
+use crate::eval::world::{World, calls, only, rows, says};
 
 /// A test project whose model works in a workspace, with these replies.
 fn workspace(replies: Vec<aec_model::script::ScriptedReply>) -> World {
@@ -129,7 +129,7 @@ fn datasets_and_selections_need_no_package() {
     let run = world.run("--json eval run --task electrical -n -1 -r 1");
     assert_eq!(run.code, Some(0), "{run:?}");
     assert_eq!(run.data()["evaluations"][0]["num_examples"], 6);
-    crate::world::ok(&world.env, "dataset create --name small --version 1.0.0 --pattern mechanical/*");
+    crate::eval::world::ok(&world.env, "dataset create --name small --version 1.0.0 --pattern mechanical/*");
     let data = world.eval("eval run small@1.0.0 -n -1 -r 1 -s");
     assert_eq!(data["num_examples"], 4);
     assert!(world.env.path("outputs/evals/small@1.0.0--gpt-4.1-mini").is_dir());

@@ -1,9 +1,9 @@
 //! Results published as a dataset on the Hugging Face hub.
 
-use aec_test::hub::StandIn;
+use aec_xtest::hub::StandIn;
 use serde_json::json;
 
-use crate::world::{World, rows};
+use crate::eval::world::{World, rows};
 
 fn hub(world: &mut World) -> StandIn {
     let hub = world.runtime.block_on(StandIn::start()).unwrap();

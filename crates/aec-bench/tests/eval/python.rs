@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use aec_model::script::{Script, ScriptedConversation};
 use aec_model_server::{Answers, Options};
-use aec_test::files::copy;
-use aec_test::venv::{run, with_verifiers};
+use aec_xtest::files::copy;
+use aec_xtest::venv::{run, with_verifiers};
 use serde_json::{Value, json};
 
-use crate::world::{World, calls, metadata, only, rows, says};
+use crate::eval::world::{World, calls, metadata, only, rows, says};
 
 /// A project with the environments of the worker tests, and a model that knows some sums.
 pub(crate) fn world(replies: &[(&str, &str)]) -> World {
@@ -42,7 +42,7 @@ pub(crate) fn eval(world: &World, python: &Path, words: &[&str]) -> Value {
 }
 
 fn check_version(version: &str) {
-    let Some(python) = with_verifiers(version) else { return };
+    let python = with_verifiers(version);
     let world = world(&[("1 + 1", "2"), ("2 + 2", "4"), ("3 + 3", "5")]);
     let data = eval(&world, &python, &["gsm8k", "-n", "3", "-r", "2", "-s", "-C", "nothing"]);
     assert_eq!((&data["rows"], &data["errored"]), (&json!(6), &json!(0)), "{data}");
@@ -77,20 +77,24 @@ fn check_version(version: &str) {
 }
 
 #[test]
+#[cfg_attr(not(packages), ignore = "needs the Python package index")]
 fn environments_of_verifiers_0_1_14_run() {
     check_version("0.1.14");
 }
 
 #[test]
+#[cfg_attr(
+    not(all(packages, full)),
+    ignore = "needs the Python package index, and AEC_TEST=full: it is long"
+)]
 fn environments_of_verifiers_0_3_1_run() {
-    if aec_test::full() {
-        check_version("0.3.1");
-    }
+    check_version("0.3.1");
 }
 
 #[test]
+#[cfg_attr(not(packages), ignore = "needs the Python package index")]
 fn tasksets_of_verifiers_0_4_0_run() {
-    let Some(python) = with_verifiers("0.4.0") else { return };
+    let python = with_verifiers("0.4.0");
     let world = world(&[]);
     let data = eval(&world, &python, &["word-tasks", "-n", "2", "-r", "1", "-s"]);
     assert_eq!((&data["rows"], &data["errored"]), (&json!(2), &json!(0)), "{data}");
@@ -98,8 +102,9 @@ fn tasksets_of_verifiers_0_4_0_run() {
 }
 
 #[test]
+#[cfg_attr(not(packages), ignore = "needs the Python package index")]
 fn a_package_of_ours_comes_to_the_same_in_both_lanes() {
-    let Some(python) = with_verifiers("0.1.14") else { return };
+    let python = with_verifiers("0.1.14");
     let world = World::new();
     world.environment("my-env");
     let line = ["my-env", "-n", "-1", "-r", "1", "-s", "-o"];
@@ -111,8 +116,9 @@ fn a_package_of_ours_comes_to_the_same_in_both_lanes() {
 }
 
 #[test]
+#[cfg_attr(not(packages), ignore = "needs the Python package index")]
 fn a_workspace_comes_to_the_same_in_both_lanes() {
-    let Some(python) = with_verifiers("0.1.14") else { return };
+    let python = with_verifiers("0.1.14");
     let replies = vec![
         calls("write_file", json!({"path": "notes/a.txt", "content": "seven"})),
         calls("read_file", json!({"path": "notes/a.txt"})),
@@ -187,6 +193,7 @@ fn forget_ids(messages: &mut Value) {
 }
 
 #[test]
+#[cfg_attr(not(packages), ignore = "needs the Python package index")]
 fn the_library_reads_what_we_write() {
     const READ: &str = "
 import json, sys
@@ -199,7 +206,7 @@ rows = load_outputs(run)
 found = find_latest_incomplete_eval_results_path('my-env', 'gpt-4.1-mini', 4, 3)
 print(json.dumps([len(rows), sum(row['reward'] for row in rows) / len(rows), str(found)]))
 ";
-    let Some(python) = with_verifiers("0.1.14") else { return };
+    let python = with_verifiers("0.1.14");
     let world = World::new();
     world.environment("my-env");
     world.eval("eval run my-env -n 3 -r 3 -s");

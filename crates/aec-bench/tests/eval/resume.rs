@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::world::{World, metadata, rows};
+use crate::eval::world::{World, metadata, rows};
 
 fn cut(run: &std::path::Path, keep: usize, torn: bool) {
     let path = run.join("results.jsonl");
@@ -91,7 +91,7 @@ fn another_model_behind_the_same_name_is_another_configuration() {
     };
     model("model-a");
     world.eval("eval run my-env -m mine -n 3 -r 1 -s -o out");
-    let run = aec_test::files::names_in(&world.env.path("out/evals/my-env--model-a"));
+    let run = aec_xtest::files::names_in(&world.env.path("out/evals/my-env--model-a"));
     assert_eq!(run.len(), 1, "the model that answered names the directory");
     let run = world.env.path("out/evals/my-env--model-a").join(&run[0]);
     assert_eq!(metadata(&run)["model"], "model-a");

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::world::{World, metadata};
+use crate::eval::world::{World, metadata};
 
 #[test]
 fn saved_evaluations_are_listed_shown_and_compared() {

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::world::{World, metadata, rows};
+use crate::eval::world::{World, metadata, rows};
 
 #[test]
 fn the_quick_start_prints_what_the_document_shows() {

@@ -9,7 +9,7 @@ use aec_model_server::Range;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-use crate::world::World;
+use crate::eval::world::World;
 
 /// A program on a pseudo-terminal.
 struct OnTerminal {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use aec_model::script::{Script, ScriptedCall, ScriptedConversation, ScriptedReply};
 use aec_model_server::{Answers, Options, TestServer};
-use aec_test::{Run, TestEnv};
+use aec_xtest::{Run, TestEnv};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 

@@ -9,9 +9,9 @@ use aec_ledger::record::TrialRecord;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::voices::{cycle, skill};
-use crate::world::{LESSON, prices, task_number, usual};
-use crate::{Said, World};
+use crate::evolve::voices::{cycle, skill};
+use crate::evolve::world::{LESSON, prices, task_number, usual};
+use crate::evolve::{Said, World};
 
 /// Dollars and tokens of a run: its trials, including attempts that were cut off, and its questions.
 fn spent(world: &World, run: &str, experiment: &str) -> (f64, u64) {

@@ -2,13 +2,13 @@
 
 use std::sync::{Arc, Condvar, Mutex};
 
-use aec_test::files::names_in;
+use aec_xtest::files::names_in;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::voices::{cycle, skill};
-use crate::world::{LESSON, assert_only, assert_same, usual};
-use crate::{Said, Voices, World};
+use crate::evolve::voices::{cycle, skill};
+use crate::evolve::world::{LESSON, assert_only, assert_same, usual};
+use crate::evolve::{Said, Voices, World};
 
 /// Replaces what differs from run to run. Names of candidates follow from their files, so only times differ.
 fn steady(text: &str) -> String {

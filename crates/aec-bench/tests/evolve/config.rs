@@ -5,9 +5,9 @@ use aec_base::env::Env;
 use aec_evolve::config::{Evolution, Strategy, Swarm};
 use serde_json::{Value, json};
 
-use crate::voices::{said_by, skill};
-use crate::world::{LESSON, TASKS, solved, task_number, usual};
-use crate::{Said, World};
+use crate::evolve::voices::{said_by, skill};
+use crate::evolve::world::{LESSON, TASKS, solved, task_number, usual};
+use crate::evolve::{Said, World};
 
 const SAMPLE: &str = "workspace_path: workspaces/voltage-drop-evo
 
@@ -460,7 +460,7 @@ fn a_search_over_an_archive_crosses_what_behaves_differently() {
     let long = "Write down what is given, then what is asked for, then the formula. ".repeat(20);
     let world = World::with(move |body| match body["model"].as_str() {
         Some("solver") => solved(task_number(body).is_multiple_of(2)),
-        _ if crate::voices::cycle(body) == 1 => skill("long", &long).into(),
+        _ if crate::evolve::voices::cycle(body) == 1 => skill("long", &long).into(),
         _ => skill("units", LESSON).into(),
     });
     world.evolution(&["strategy: qd", "max_cycles: 3", "stagnation_window: 9"]);

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use aec_evolve::event::{Event, Purpose};
 use aec_evolve::state::State;
-use aec_test::files::names_in;
+use aec_xtest::files::names_in;
 use serde_json::{Value, json};
 
-use crate::swarms::{AGENTS, different};
-use crate::voices::{actions, cycle, said_by, skill};
-use crate::world::{LESSON, RIGHT, TASKS, WRONG, prices, solved, task_number, usual};
-use crate::{Said, Voices, World};
+use crate::evolve::swarms::{AGENTS, different};
+use crate::evolve::voices::{actions, cycle, said_by, skill};
+use crate::evolve::world::{LESSON, RIGHT, TASKS, WRONG, prices, solved, task_number, usual};
+use crate::evolve::{Said, Voices, World};
 
 /// A solver that is good from the start, and that a change makes worse.
 fn spoilt(body: &Value) -> Said {

@@ -9,9 +9,9 @@ use aec_base::digest::Digest;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::voices::{cycle, said_by, skill};
-use crate::world::{TASKS, solved, task_number, usual};
-use crate::{Said, World};
+use crate::evolve::voices::{cycle, said_by, skill};
+use crate::evolve::world::{TASKS, solved, task_number, usual};
+use crate::evolve::{Said, World};
 
 /// Ids of the tasks that a run used for some purposes.
 fn used(world: &World, run: &str, purposes: &[&str]) -> BTreeSet<String> {
@@ -39,7 +39,7 @@ fn luck(seed: u32, body: &Value) -> Said {
 /// If a task counted repeatedly, tests would continue with the same few differences until they look significant.
 #[test]
 fn a_test_counts_each_task_once_and_ends_undecided_without_further_ones() {
-    let (runs, most) = if aec_test::full() { (20, 4) } else { (4, 1) };
+    let (runs, most) = if aec_xtest::full() { (20, 4) } else { (4, 1) };
     let (mut accepting, mut ran_out) = (0, 0);
     for seed in 0..runs {
         let world = World::with(move |body| luck(seed, body));

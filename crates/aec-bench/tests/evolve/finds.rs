@@ -2,16 +2,16 @@
 
 use serde_json::Value;
 
-use crate::voices::{cycle, skill};
-use crate::world::{LESSON, TASKS, usual};
-use crate::{Voices, World};
+use crate::evolve::voices::{cycle, skill};
+use crate::evolve::world::{LESSON, TASKS, usual};
+use crate::evolve::{Voices, World};
 
 /// The hidden rule: a prompt with these words makes `sim` more than twice as good.
 const SIM: &str = "solver: { name: solver-v1, harness: sim, parameters: { skill: 0.4, seed: SEED, lessons: { 'check the units': 0.5 } } }";
 
 #[test]
 fn the_improvement_is_found_kept_and_confirmed() {
-    let seeds = if aec_test::full() { 6 } else { 2 };
+    let seeds = if aec_xtest::full() { 6 } else { 2 };
     for seed in 0..seeds {
         let world = World::bare(Voices::start(usual));
         let made = world.run("evolve init workspaces/w --harness sim");
@@ -98,7 +98,7 @@ fn it_is_found_on_selected_tasks_too() {
 /// Seeds are fixed: the test always passes or always fails, and it fails if acceptance is too generous.
 #[test]
 fn where_nothing_helps_nothing_is_accepted() {
-    let (runs, most) = if aec_test::full() { (40, 8) } else { (6, 2) };
+    let (runs, most) = if aec_xtest::full() { (40, 8) } else { (6, 2) };
     let mut accepting = 0;
     let mut tests = 0;
     for seed in 0..runs {

@@ -3,12 +3,12 @@
 
 use std::os::unix::fs::symlink;
 
-use aec_test::files::names_in;
+use aec_xtest::files::names_in;
 use serde_json::{Value, json};
 
-use crate::voices::{actions, skill};
-use crate::world::{PLACES, WRONG, assert_only, usual};
-use crate::{Said, Voices, World};
+use crate::evolve::voices::{actions, skill};
+use crate::evolve::world::{PLACES, WRONG, assert_only, usual};
+use crate::evolve::{Said, Voices, World};
 
 /// One cycle of an evolver that always gives this reply. Returns the event of the proposal.
 fn cycle_with(reply: &str) -> (World, Value) {

@@ -5,29 +5,16 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use aec_judge::verdict::Outcome;
-use aec_test::files::{copy, names_in};
-use aec_test::running::Running;
-use aec_test::wait::until;
+use aec_xtest::chance::Chance;
+use aec_xtest::files::{copy, names_in};
+use aec_xtest::running::Running;
+use aec_xtest::wait::until;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::voices::{cycle, said_by, skill};
-use crate::world::{LESSON, usual};
-use crate::{Said, World};
-
-/// Random numbers that are the same in every run of the test.
-struct Chance(u64);
-
-impl Chance {
-    /// A number from 0 to `most`.
-    fn up_to(&mut self, most: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % (most + 1)
-    }
-}
+use crate::evolve::voices::{cycle, said_by, skill};
+use crate::evolve::world::{LESSON, usual};
+use crate::evolve::{Said, World};
 
 /// Bytes of the log or of the records, whichever is watched.
 fn seen(world: &World, (run, experiment): (&str, &str), records: bool) -> usize {
@@ -82,7 +69,7 @@ fn every_trial_has_one_result(world: &World, (run, experiment): (&str, &str)) {
 #[test]
 fn an_evolution_that_is_killed_comes_to_the_same_end() {
     const NAMES: (&str, &str) = ("evolve/w-1", "evolve-w-1");
-    let kills = if aec_test::full() { 50 } else { 8 };
+    let kills = if aec_xtest::full() { 50 } else { 8 };
     let world = World::new();
     let fresh = tempfile::tempdir().unwrap();
     copy(&world.env.dir(), &fresh.path().join("work"));
@@ -164,7 +151,7 @@ const AGENTS: &str =
 #[test]
 fn a_swarm_that_is_killed_loses_nothing_that_was_accepted() {
     const NAMES: (&str, &str) = ("swarm/w-1", "swarm-w-1");
-    let kills = if aec_test::full() { 50 } else { 6 };
+    let kills = if aec_xtest::full() { 50 } else { 6 };
     let mut chance = Chance(7);
     let mut killed = 0;
     while killed < kills {

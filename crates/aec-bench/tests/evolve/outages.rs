@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use aec_test::Run;
+use aec_xtest::Run;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::swarms::{AGENTS, different};
-use crate::voices::cycle;
-use crate::world::{WRONG, prices, usual};
-use crate::{Said, World};
+use crate::evolve::swarms::{AGENTS, different};
+use crate::evolve::voices::cycle;
+use crate::evolve::world::{WRONG, prices, usual};
+use crate::evolve::{Said, World};
 
 /// Models of which one fails until the test repairs it.
 fn failing(model: &'static str, answer: fn(&Value) -> Said) -> (World, Arc<AtomicBool>) {
@@ -173,7 +173,7 @@ fn an_edit_by_hand_that_hides_the_best_is_told() {
     assert!(fix.contains(&format!("evolve rollback workspaces/w {best}")), "{hidden}");
     assert!(world.env.read("workspaces/w/prompts/system.md").contains("by hand"), "nothing is overwritten");
     world.data(&format!("evolve rollback workspaces/w {best}"));
-    assert!(world.workspace().here().unwrap().system_prompt().contains(crate::world::LESSON));
+    assert!(world.workspace().here().unwrap().system_prompt().contains(crate::evolve::world::LESSON));
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! Many agents at once: what each has alone, what they share, and how they end.
 
-use aec_test::files::names_in;
+use aec_xtest::files::names_in;
 use serde_json::{Value, json};
 
-use crate::voices::{cycle, said_by, skill};
-use crate::world::{LESSON, prices, usual};
-use crate::{Said, World};
+use crate::evolve::voices::{cycle, said_by, skill};
+use crate::evolve::world::{LESSON, prices, usual};
+use crate::evolve::{Said, World};
 
 /// Agents with different ideas, depending on what they are asked to look at.
 pub(crate) fn different(body: &Value) -> Said {

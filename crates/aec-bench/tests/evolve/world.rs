@@ -12,14 +12,14 @@ use aec_evolve::workspace::Workspace;
 use aec_evolve::workspace::git::GitProgram;
 use aec_judge::scorer::STANDARD_VERIFY_PY;
 use aec_ledger::record::TrialRecord;
-use aec_test::files::{files_below, names_in};
-use aec_test::running::Running;
-use aec_test::{Run, TestEnv};
+use aec_xtest::files::{files_below, names_in};
+use aec_xtest::running::Running;
+use aec_xtest::{Run, TestEnv};
 use serde_json::Value;
 
-use crate::swarms::{AGENTS, different};
-use crate::voices::{cycle, said_by, skill};
-use crate::{Said, Voices};
+use crate::evolve::swarms::{AGENTS, different};
+use crate::evolve::voices::{cycle, said_by, skill};
+use crate::evolve::{Said, Voices};
 
 /// An answer with full reward.
 pub(crate) const RIGHT: &str = r#"{"flow_m3_s": 3.217, "depth_m": 1.254}"#;

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::told;
-use crate::world::Project;
+use crate::harbor::told;
+use crate::run::world::Project;
 
 /// Directories of real jobs, without the paths of the machine that they ran on.
 fn left(name: &str) -> PathBuf {

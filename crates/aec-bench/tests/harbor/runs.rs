@@ -3,18 +3,18 @@
 use std::collections::BTreeSet;
 
 use aec_judge::verdict::Outcome;
-use aec_test::files::{files_below, names_in};
+use aec_xtest::files::{files_below, names_in};
 use serde_json::Value;
 
-use crate::world::{RIGHT, Server};
-use crate::{ROOM, VERSION, jobs, project, project_of, told, verdicts};
+use crate::harbor::{ROOM, VERSION, jobs, project, project_of, told, verdicts};
+use crate::run::world::{RIGHT, Server};
 
 const EXPERIMENT: &str =
     "agents:\n  - {name: oracle, harness: oracle}\n  - {name: nop, harness: nop}\nrepetitions: 2\n";
 
 /// Oracle and nop over two tasks, twice: the same verdicts as in rooms of this machine, trial by trial.
 fn same_verdicts(version: &str) {
-    let Some(project) = project_of(version, 2) else { return };
+    let project = project_of(version, 2);
     project.env.write("experiment.yaml", EXPERIMENT);
     let plan =
         project.data(&format!("plan -c experiment.yaml -e there -b harbor --harbor-environment {ROOM}"));
@@ -63,20 +63,30 @@ fn same_verdicts(version: &str) {
 }
 
 #[test]
+#[cfg_attr(
+    not(all(python312, packages, root)),
+    ignore = "needs Harbor: root, the Python package index and a Python 3.12"
+)]
 fn verdicts_are_those_of_the_local_backend() {
     same_verdicts(VERSION);
 }
 
 #[test]
+#[cfg_attr(
+    not(all(python312, packages, root, full)),
+    ignore = "needs Harbor: root, the Python package index and a Python 3.12; and AEC_TEST=full: it is long"
+)]
 fn verdicts_are_the_same_under_the_older_version() {
-    if aec_test::full() {
-        same_verdicts("0.24.0");
-    }
+    same_verdicts("0.24.0");
 }
 
 #[test]
+#[cfg_attr(
+    not(all(python312, packages, root)),
+    ignore = "needs Harbor: root, the Python package index and a Python 3.12"
+)]
 fn an_environment_that_fails_is_nobodys_zero_and_is_tried_again() {
-    let Some(mut project) = project(2) else { return };
+    let mut project = project(2);
     project.env.set("LOCAL_ROOM_FAILS", "channel-001");
     let run = project.json(&format!(
         "run civil/* --harness oracle -e broken -b harbor --harbor-environment {ROOM} --max-attempts 2"
@@ -96,8 +106,12 @@ fn an_environment_that_fails_is_nobodys_zero_and_is_tried_again() {
 }
 
 #[test]
+#[cfg_attr(
+    not(all(python312, packages, root)),
+    ignore = "needs Harbor: root, the Python package index and a Python 3.12"
+)]
 fn the_loop_works_inside_the_environment() {
-    let Some(mut project) = project(0) else { return };
+    let mut project = project(0);
     let replies = format!(
         "replies:\n- tool_calls: [{{name: bash, arguments: {{command: cp survey.csv kept.csv}}}}]\n\
          - tool_calls: [{{name: bash, arguments: {{command: \"echo '{}' > output.json\"}}}}]\n- text: done\n",
@@ -137,8 +151,12 @@ fn the_loop_works_inside_the_environment() {
 }
 
 #[test]
+#[cfg_attr(
+    not(all(python312, packages, root)),
+    ignore = "needs Harbor: root, the Python package index and a Python 3.12"
+)]
 fn what_harbor_cannot_do_is_refused_before_anything_runs() {
-    let Some(mut project) = project(1) else { return };
+    let mut project = project(1);
     project.endpoints("http://127.0.0.1:9", &["here"]);
     project.env.set("OPENAI_API_KEY", "sk-whatever-123456");
     let base = format!("run civil/* -b harbor --harbor-environment {ROOM} --dry-run");

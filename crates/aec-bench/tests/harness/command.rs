@@ -12,7 +12,7 @@ use aec_run::experiment::Harness;
 use aec_run::harness::{AgentFile, End, Limit};
 use serde_json::{Value, json};
 
-use crate::{Bench, INSTRUCTION, write};
+use crate::harness::{Bench, INSTRUCTION, write};
 
 const EXAMPLE: &str = include_str!("../../../../docs/examples/agents/minimal_agent.py");
 

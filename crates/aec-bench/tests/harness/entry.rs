@@ -7,7 +7,7 @@ use aec_model::script::Script;
 use aec_model_server::{Answers, Options, TestServer};
 use serde_json::Value;
 
-use crate::write;
+use crate::harness::write;
 
 /// A server that plays a script, and a workspace.
 struct Stage {

@@ -5,7 +5,7 @@ use aec_run::experiment::Harness;
 use aec_run::harness::{AgentFile, End, Limit};
 use serde_json::{Value, json};
 
-use crate::{ANSWER, Bench};
+use crate::harness::{ANSWER, Bench};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_oracle_leaves_what_the_solution_writes() {

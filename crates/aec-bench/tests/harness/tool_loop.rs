@@ -9,7 +9,7 @@ use aec_model_server::{Answers, Options, TestServer};
 use aec_run::harness::{End, Limit};
 use serde_json::{Value, json};
 
-use crate::{Bench, Left, write};
+use crate::harness::{Bench, Left, write};
 
 fn is_limit(left: &Left, limit: Limit) -> bool {
     matches!(&left.rollout.end, End::Limit(found) if *found == limit)

@@ -6,7 +6,7 @@ use aec_base::content::ContentStore;
 use aec_judge::audit::{Audit, AuditOptions, audit};
 use aec_task::task::Task;
 
-use crate::{VERIFY, judge, write_task};
+use crate::judge::{VERIFY, judge, write_task};
 
 fn audit_of(change: impl FnOnce(&Task)) -> Audit {
     let dir = tempfile::tempdir().unwrap();

@@ -8,7 +8,7 @@ use aec_judge::judge::Judge;
 use aec_sandbox::{ExecSpec, Limits, Room, RoomSpec, Sandbox as _};
 use aec_task::task::Task;
 
-use crate::{GOLDEN, TEST_SH, VERIFY};
+use crate::judge::{GOLDEN, TEST_SH, VERIFY};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Weakness {

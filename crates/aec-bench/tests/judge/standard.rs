@@ -9,7 +9,7 @@ use aec_judge::scorer::STANDARD_VERIFY_PY;
 use aec_judge::submission::Submission;
 use aec_judge::verdict::{Judged, Outcome, Verdict};
 
-use crate::{judge, write_task};
+use crate::judge::{judge, write_task};
 
 const ANSWERS: &str = r#"{"version": 1, "output": "out/answer.md", "fields": {
   "drop": {"type": "number", "value": 8.1396, "unit": "V", "rel_tol": 0.005},

@@ -4,7 +4,7 @@ use aec_base::content::ContentStore;
 use aec_judge::golden::submission_with_output;
 use aec_judge::verdict::{Outcome, Verdict};
 
-use crate::{GOLDEN, judge, write_task};
+use crate::judge::{GOLDEN, judge, write_task};
 
 /// The verdict on a golden answer by a verifier with this script.
 fn verdict_of(test_sh: &str) -> Verdict {

@@ -9,7 +9,7 @@ use aec_judge::pool::Pool;
 use aec_judge::verdict::{Outcome, Verdict};
 use aec_task::task::Task;
 
-use crate::{GOLDEN, VERIFY, judge, write_task};
+use crate::judge::{GOLDEN, VERIFY, judge, write_task};
 
 struct Both {
     _dir: tempfile::TempDir,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use aec_author::params::{Givens, OutputKind, ToolModes};
 use aec_author::template::Template;
 
-use crate::{directory, library};
+use crate::library::{directory, library};
 
 const DISCIPLINES: [&str; 6] = ["civil", "electrical", "ground", "maritime", "mechanical", "structural"];
 

@@ -9,8 +9,8 @@ use aec_author::params::ToolMode;
 use aec_task::file::Visibility;
 use serde_json::{Map, Value, json};
 
-use crate::content::is_workspace;
-use crate::{directory, engines, interpreter, library};
+use crate::library::content::is_workspace;
+use crate::library::{directory, engines, interpreter, library};
 
 /// Instances of each template and tier.
 const INSTANCES: u32 = 200;
@@ -30,12 +30,12 @@ fn every_instance_is_solvable_from_its_prompt_and_from_nothing_less() {
         .spawn()
         .unwrap();
     let lines = Mutex::new(std::io::BufWriter::new(prover.stdin.take().unwrap()));
-    let thorough = if aec_test::full() { 10 * THOROUGH } else { THOROUGH };
+    let thorough = if aec_xtest::full() { 10 * THOROUGH } else { THOROUGH };
     let mut orders = Vec::new();
     for template in &library.templates {
         for tier in template.tiers.values() {
             // Templates with many documents take a hundred times as long to solve.
-            let is_long = template.file("rlm.toml").is_some() && !aec_test::full();
+            let is_long = template.file("rlm.toml").is_some() && !aec_xtest::full();
             for index in 0..if is_long { INSTANCES / 5 } else { INSTANCES } {
                 // The first of each tier brings its calculator.
                 let tool_mode = if index == 0 { template.tool_modes.usual() } else { ToolMode::NoTool };

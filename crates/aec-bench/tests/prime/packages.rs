@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use aec_base::digest::Digest;
 use aec_package::manifest::PackagedSide;
-use aec_test::Run;
-use aec_test::files::files_below;
+use aec_xtest::Run;
+use aec_xtest::files::files_below;
 use serde_json::{Value, json};
 
-use crate::world::{Project, public};
+use crate::prime::world::{Project, public};
 
 /// A project with one task for every reason to need a workspace, and one that needs none.
 fn lanes() -> Project {

@@ -1,8 +1,8 @@
 //! What `prime export` refuses, and that a refusal changes nothing.
 
-use aec_test::files::files_below;
+use aec_xtest::files::files_below;
 
-use crate::world::{Project, public};
+use crate::prime::world::{Project, public};
 
 /// The ids of a refusal, and its exit code.
 fn refused(project: &Project, line: &str) -> (Option<i32>, Vec<String>) {

@@ -6,10 +6,10 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use aec_test::files::files_below;
+use aec_xtest::files::files_below;
 
-use crate::venv::{interpreter, scripts, venvs, with_verifiers};
-use crate::world::Project;
+use crate::prime::venv::{interpreter, scripts, venvs, with_verifiers};
+use crate::prime::world::Project;
 
 /// A task with files, a tool, a limit of turns and its own verifier.
 const SURVEY: &str = "civil/culvert-survey";
@@ -117,22 +117,7 @@ fn copy_survey(project: &Project, id: &str, added: &str) {
 
 /// Slow scripts check less unless `AEC_TEST=full` is set.
 fn short() -> Option<&'static str> {
-    (!aec_test::full()).then_some("--short")
-}
-
-/// An interpreter that an ordinary user can run on the scripts, to check again without root's permissions.
-fn interpreter_of_all() -> Option<PathBuf> {
-    const QUESTION: &str = "import sys; open(sys.argv[1]); sys.exit(sys.version_info < (3, 10))";
-    let system = PathBuf::from("/usr/bin/python3");
-    let mut command = Command::new(&system);
-    command.args(["-I", "-c", QUESTION]).arg(scripts().join("checks.py")).uid(NOBODY).gid(NOBODY);
-    let answers = command.output().is_ok_and(|done| done.status.success());
-    if !answers {
-        eprintln!(
-            "SKIPPED: rooms are not checked as an ordinary user, who cannot run Python 3.10 or read the scripts"
-        );
-    }
-    answers.then_some(system)
+    (!aec_xtest::full()).then_some("--short")
 }
 
 #[test]
@@ -141,55 +126,70 @@ fn selection_manifest_and_rewards_are_read_strictly() {
     check(&mut world.checks(&interpreter(), "check_core.py", world.packages(["aec_single", "aec_mixed"])));
 }
 
-#[test]
-fn rooms_hold_and_verdicts_are_those_of_the_native_judge() {
-    let mut world = World::new();
-    // Rooms have a private /tmp, so hiding a package must be tested outside /tmp.
+/// The packages for the checks of rooms. Rooms have a private /tmp, so hiding one must be tested outside /tmp.
+fn packages_elsewhere(world: &World) -> (tempfile::TempDir, [PathBuf; 2]) {
     let elsewhere = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     std::fs::set_permissions(elsewhere.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     world.project.ok(&export_single(elsewhere.path().to_str().unwrap()));
     let packages = [elsewhere.path().join("aec_single"), world.project.package("aec_mixed")];
-    let mut command = world.checks(&interpreter(), "check_rooms.py", packages);
-    if aec_test::full()
-        && rustix::process::geteuid().is_root()
-        && let Some(python) = interpreter_of_all()
-    {
-        world.project.env.become_ordinary_user();
-        command.arg("--user-python").arg(python);
-    }
-    check(command.args(short()));
+    (elsewhere, packages)
+}
+
+#[test]
+fn rooms_hold_and_verdicts_are_those_of_the_native_judge() {
+    let world = World::new();
+    let (_elsewhere, packages) = packages_elsewhere(&world);
+    check(world.checks(&interpreter(), "check_rooms.py", packages).args(short()));
+}
+
+#[test]
+#[cfg_attr(
+    not(all(ordinary_user, full)),
+    ignore = "needs root and a working copy that others can read, and AEC_TEST=full: it is long"
+)]
+fn rooms_hold_and_verdicts_are_the_same_for_an_ordinary_user() {
+    let mut world = World::new();
+    let (_elsewhere, packages) = packages_elsewhere(&world);
+    world.project.env.become_ordinary_user();
+    let mut command = world.checks(Path::new("/usr/bin/python3"), "check_rooms.py", packages);
+    command.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("HOME", "/nonexistent");
+    check(command.uid(NOBODY).gid(NOBODY));
 }
 
 /// Both kinds of environment of `verifiers` up to 0.3.
 fn check_environments(version: &str) {
-    let Some(python) = with_verifiers(version) else { return };
+    let python = with_verifiers(version);
     let world = World::new();
     check(world.checks(&python, "check_v0.py", world.packages(["aec_single", "aec_mixed"])).args(short()));
 }
 
 #[test]
+#[cfg_attr(not(packages), ignore = "needs the Python package index")]
 fn environments_work_with_verifiers_0_1_14() {
     check_environments("0.1.14");
 }
 
 #[test]
+#[cfg_attr(not(packages), ignore = "needs the Python package index")]
 fn environments_work_with_verifiers_0_3_1() {
     check_environments("0.3.1");
 }
 
 /// The taskset of `verifiers` from 0.3.1 on.
 fn check_taskset(version: &str) {
-    let Some(python) = with_verifiers(version) else { return };
+    let python = with_verifiers(version);
     let world = World::new().with_surveys();
     check(world.checks(&python, "check_v1.py", world.packages(["aec_single", "aec_surveys"])).args(short()));
 }
 
 #[test]
+#[cfg_attr(not(packages), ignore = "needs the Python package index")]
 fn the_taskset_works_with_verifiers_0_3_1() {
     check_taskset("0.3.1");
 }
 
 #[test]
+#[cfg_attr(not(packages), ignore = "needs the Python package index")]
 fn the_taskset_works_with_verifiers_0_4_0() {
     check_taskset("0.4.0");
 }

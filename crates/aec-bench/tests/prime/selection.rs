@@ -9,8 +9,8 @@ use aec_package::select::{Ask, select};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::venv::{interpreter, scripts};
-use crate::world::{Project, public};
+use crate::prime::venv::{interpreter, scripts};
+use crate::prime::world::{Project, public};
 
 const DIFFICULTIES: [&str; 3] = ["easy", "medium", "hard"];
 const SEEDS: [Option<i64>; 6] = [None, Some(0), Some(1), Some(-7), Some(i64::MIN), Some(i64::MAX)];

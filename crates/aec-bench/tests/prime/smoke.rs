@@ -5,8 +5,8 @@ use std::process::Command;
 
 use aec_model_server::{Answers, Options, TestServer};
 
-use crate::venv::{interpreter, with_verifiers};
-use crate::world::Project;
+use crate::prime::venv::{interpreter, with_verifiers};
+use crate::prime::world::Project;
 
 const TASK: &str = "electrical/voltage-drop";
 
@@ -25,8 +25,9 @@ fn lend(project: &Project, version: &str, library: &Path) {
 }
 
 #[test]
+#[cfg_attr(not(packages), ignore = "needs the Python package index")]
 fn the_library_rewards_what_the_judge_rewards() {
-    let Some(library) = with_verifiers("0.3.1") else { return };
+    let library = with_verifiers("0.3.1");
     let project = Project::with_example();
     lend(&project, "0.3.1", &library);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
@@ -56,7 +57,7 @@ fn the_library_rewards_what_the_judge_rewards() {
     assert!(!server.stats().requests.is_empty(), "the model at the address was asked");
     // The name alone means the existing package, with the tasks that were chosen for it.
     let others = project.env.path("tasks").join(TASK);
-    aec_test::files::copy(&others, &others.with_file_name("another"));
+    aec_xtest::files::copy(&others, &others.with_file_name("another"));
     let again = project.run("--json prime smoke --name aec-smoke");
     assert_eq!(again.code, Some(0), "{again:?}");
     let tasks = again.data()["package"]["tasks"].clone();

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-pub(crate) use aec_test::venv::{directory as venvs, interpreter, with_verifiers};
+pub(crate) use aec_xtest::venv::{directory as venvs, interpreter, with_verifiers};
 
 /// The directory of the scripts and their files.
 pub(crate) fn scripts() -> PathBuf {

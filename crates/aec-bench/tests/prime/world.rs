@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use aec_package::manifest::PackageManifest;
-use aec_test::tree::write_task;
-use aec_test::{Run, TestEnv};
+use aec_xtest::tree::write_task;
+use aec_xtest::{Run, TestEnv};
 
 /// A `task.toml` for a public task of this difficulty.
 pub(crate) fn public(difficulty: &str) -> String {

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use aec_test::TestEnv;
+use aec_xtest::TestEnv;
 use serde_json::{Value, json};
 
-use crate::import::counts;
-use crate::world::World;
+use crate::prime_loop::import::counts;
+use crate::prime_loop::world::World;
 
 /// A row as an evaluation writes it; an error is the environment's own, so its reward of 0 counts.
 fn row(example: u64, number: u64, attempt: u64, reward: Option<f64>) -> Value {

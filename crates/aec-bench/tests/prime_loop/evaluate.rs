@@ -1,9 +1,9 @@
 //! Doctor, push and hosted evaluations.
 
-use aec_test::prime::Failure;
+use aec_xtest::prime::Failure;
 use serde_json::{Value, json};
 
-use crate::world::World;
+use crate::prime_loop::world::World;
 
 const HOSTED: &str = "/api/v1/hosted-evaluations";
 

@@ -1,10 +1,10 @@
 //! Hosted samples are imported into the ledger.
 
-use aec_test::files::files_below;
-use aec_test::prime::{Failure, HostedRun, SampleSource};
+use aec_xtest::files::files_below;
+use aec_xtest::prime::{Failure, HostedRun, SampleSource};
 use serde_json::{Value, json};
 
-use crate::world::World;
+use crate::prime_loop::world::World;
 
 const TASK: &str = "electrical/voltage-drop";
 const EVALUATION: &str = "eval1";

@@ -1,9 +1,9 @@
 //! Train configurations, and starting them.
 
-use aec_test::prime::SharedTraining;
+use aec_xtest::prime::SharedTraining;
 use serde_json::json;
 
-use crate::world::World;
+use crate::prime_loop::world::World;
 
 const SINGLE: &str = "prime train-config --environment your-owner/aec-electrical-v1 --output train.toml --model \
     Qwen/Qwen3.5-0.8B --split train --difficulty easy --harness stateful --num-examples 50 --max-steps 20";

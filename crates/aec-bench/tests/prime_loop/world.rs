@@ -1,7 +1,7 @@
 //! A project with tasks, and a service for it.
 
-use aec_test::prime::StandIn;
-use aec_test::{Run, TestEnv};
+use aec_xtest::prime::StandIn;
+use aec_xtest::{Run, TestEnv};
 use serde_json::Value;
 use tokio::runtime::Runtime;
 

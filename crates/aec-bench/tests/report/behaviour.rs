@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::world::{World, called, of_task, rewarded};
+use crate::report::world::{World, called, of_task, rewarded};
 
 fn working() -> World {
     let world = World::new();

@@ -5,7 +5,7 @@ use aec_judge::verdict::Outcome;
 use aec_ledger::example;
 use serde_json::{Value, json};
 
-use crate::world::{World, of_agent, of_task, rewarded};
+use crate::report::world::{World, of_agent, of_task, rewarded};
 
 /// One sample of the documented check: reward, whether the environment had the last word, whether an empty answer ended
 /// it, and number of tool calls.

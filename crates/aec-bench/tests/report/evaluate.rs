@@ -5,7 +5,7 @@ use aec_judge::verdict::Outcome;
 use aec_ledger::example;
 use serde_json::{Value, json};
 
-use crate::world::{World, of_agent, of_task, rewarded};
+use crate::report::world::{World, of_agent, of_task, rewarded};
 
 /// Two agents, two tasks, two repetitions, and every kind of fault.
 fn mixed() -> World {

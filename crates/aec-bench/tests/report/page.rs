@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::world::{World, called, of_task, rewarded};
+use crate::report::world::{World, called, of_task, rewarded};
 
 const HOSTILE: &str = "</script><img src=x onerror=alert(1)><script>alert(2)</script>";
 

@@ -8,7 +8,7 @@ use aec_report::compare::{Arm, Question, Sample, VerdictKind, compare};
 use aec_report::stats::{Cluster, Confidence, bootstrap_bca, clustered_mean_logit};
 use aec_run::harness::sim;
 
-use crate::world::{World, of_agent, of_task, rewarded};
+use crate::report::world::{World, of_agent, of_task, rewarded};
 
 const TEMPLATES: [&str; 8] = [
     "structural/bolt-group-loading",

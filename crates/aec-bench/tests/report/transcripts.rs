@@ -6,7 +6,7 @@ use aec_ledger::transcript::chat::{Message, Role};
 use aec_ledger::transcript::{Event, conversation, counts, lines, messages, read, turns};
 use serde_json::Value;
 
-use crate::world::World;
+use crate::report::world::World;
 
 /// The harness, and the number of its turns, calls, failed calls, and calls that submit an answer.
 const TRANSCRIPTS: [(&str, [u64; 4]); 5] = [

@@ -5,7 +5,7 @@ use aec_base::name::Name;
 use aec_ledger::example;
 use aec_ledger::layout::Ledger;
 use aec_ledger::record::{Artefact, TrialRecord};
-use aec_test::{Run, TestEnv};
+use aec_xtest::{Run, TestEnv};
 use serde_json::{Value, json};
 
 /// A project with a ledger.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use aec_sandbox::{BareRoom, ExecSpec, Exit, Held, Level, RoomSpec, Sandbox as _, SandboxError};
 
-use crate::spec;
+use crate::room::spec;
 
 /// Paths in a temporary directory, so that the test needs no path of the host.
 fn bare_spec(directory: &std::path::Path) -> RoomSpec {

@@ -15,7 +15,7 @@ use aec_model::tape::Tape;
 use aec_model_server::{Answers, Options, TestServer};
 use aec_sandbox::{ExecSpec, Exit, Room, Sandbox as _};
 
-use crate::spec;
+use crate::room::spec;
 
 /// What an agent might do: call its model, then try to reach everything else.
 const AGENT: &str = r"

@@ -2,7 +2,7 @@
 
 use aec_sandbox::{Exit, Level, Room, Sandbox as _};
 
-use crate::{open, out, sh, spec};
+use crate::room::{open, out, sh, spec};
 
 #[test]
 fn the_host_is_not_there() {

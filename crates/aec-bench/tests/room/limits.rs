@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use aec_sandbox::{ExecSpec, Exit, Hold, Sandbox as _};
 
-use crate::{open, out, sh};
+use crate::room::{open, out, sh};
 
 #[test]
 fn storage_is_bounded_over_all_writable_places() {

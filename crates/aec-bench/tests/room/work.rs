@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use aec_sandbox::{ExecSpec, Exit, Kind, OutputLimits, Sandbox as _, Spill, Stream, WalkLimits};
 
-use crate::{open, out, sh};
+use crate::room::{open, out, sh};
 
 #[test]
 fn commands_run_with_streams_codes_and_signals() {
@@ -125,7 +125,7 @@ fn freezing_ends_everything_and_keeps_the_files() {
 
 #[test]
 fn many_rooms_open_at_once() {
-    let rounds = if aec_test::full() { 100 } else { 10 };
+    let rounds = if aec_xtest::full() { 100 } else { 10 };
     std::thread::scope(|scope| {
         for worker in 0..8 {
             scope.spawn(move || {

@@ -6,15 +6,15 @@ use aec_judge::settle::order::{AnswerOrder, Source};
 use aec_judge::verdict::Outcome;
 use aec_ledger::record::TrialRecord;
 
-use crate::Project;
-use crate::world::RIGHT;
+use crate::run::Project;
+use crate::run::world::RIGHT;
 
 /// An experiment of two trials, planned and half run by the version in which a written file took precedence over a
 /// submission. Its agent writes the right answer and submits a wrong one.
 fn made_before() -> Project {
     let project = Project::empty();
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/run/made_before");
-    aec_test::files::copy(&fixture, &project.env.dir());
+    aec_xtest::files::copy(&fixture, &project.env.dir());
     project
 }
 
@@ -55,7 +55,7 @@ fn record_of(replies: &str) -> TrialRecord {
     let run =
         project.json(&format!("run civil --model {model} --harness tool_loop --parameter max_turns=3 -e x"));
     assert!(matches!(run.code, Some(0 | 1)), "{run:?}");
-    let kept = aec_test::files::files_below(&project.env.path("artefacts"));
+    let kept = aec_xtest::files::files_below(&project.env.path("artefacts"));
     let secret = kept.iter().find(|(_, content)| String::from_utf8_lossy(content).contains("sk-canary"));
     assert_eq!(secret.map(|(path, _)| path), None, "{replies}");
     project.record("x")

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use aec_judge::verdict::Outcome;
-use aec_test::files::names_in;
+use aec_xtest::files::names_in;
 use serde_json::{Value, json};
 
-use crate::world::{RIGHT, right};
-use crate::{Project, Server};
+use crate::run::world::{RIGHT, right};
+use crate::run::{Project, Server};
 
 /// A typical verifier: absolute paths, not hardened.
 const NAIVE: &str = r#"import json, math, pathlib

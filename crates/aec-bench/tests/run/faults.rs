@@ -6,13 +6,13 @@ use std::time::Duration;
 use aec_judge::settle::outcome::Boundary;
 use aec_judge::verdict::Outcome;
 use aec_model_server::{Options, Range};
-use aec_test::files::{files_below, names_in};
-use aec_test::port::ClosedPort;
-use aec_test::wait::until;
+use aec_xtest::files::{files_below, names_in};
+use aec_xtest::port::ClosedPort;
+use aec_xtest::wait::until;
 use serde_json::{Value, json};
 
-use crate::world::right;
-use crate::{Project, Server};
+use crate::run::world::right;
+use crate::run::{Project, Server};
 
 const LINE: &str = "run civil --model mine --harness direct -e x";
 
@@ -117,11 +117,8 @@ exit 0
 "#;
 
 #[test]
+#[cfg_attr(not(root), ignore = "needs root: it mounts a small file system")]
 fn a_full_disk_stops_the_run_with_its_reason_and_tears_nothing() {
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: only root can mount a small file system");
-        return;
-    }
     for (left, at_once) in [(900, 2), (1500, 64), (400, 8)] {
         let project = Project::with_tasks(60);
         let server = Server::start(right());

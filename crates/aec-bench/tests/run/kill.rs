@@ -9,30 +9,17 @@ use aec_judge::verdict::Outcome;
 use aec_ledger::record::TrialRecord;
 use aec_ledger::transcript;
 use aec_model::event::CallEvent;
-use aec_test::files::{files_below, names_in};
-use aec_test::running::Running;
-use aec_test::wait::until;
+use aec_xtest::chance::Chance;
+use aec_xtest::files::{files_below, names_in};
+use aec_xtest::running::Running;
+use aec_xtest::wait::until;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::world::right;
-use crate::{Project, Server};
+use crate::run::world::right;
+use crate::run::{Project, Server};
 
 const TRIALS: usize = 500;
-
-/// Random numbers that are the same in every run of the test.
-struct Chance(u64);
-
-impl Chance {
-    /// A number from 0 to `most`.
-    fn up_to(&mut self, most: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % (most + 1)
-    }
-}
 
 /// The quantity that is watched to find the moment.
 fn seen(project: &Project, server: &Server, what: u64) -> u64 {
@@ -75,7 +62,7 @@ fn nothing_is_torn(project: &Project) {
 
 #[test]
 fn killed_at_any_moment_every_trial_ends_up_with_one_result() {
-    let kills = if aec_test::full() { 200 } else { 20 };
+    let kills = if aec_xtest::full() { 200 } else { 20 };
     let mut chance = Chance(20_260_412);
     let mut killed = 0;
     while killed < kills {
@@ -83,7 +70,7 @@ fn killed_at_any_moment_every_trial_ends_up_with_one_result() {
         let server = Server::start(right());
         project.endpoints(&server.url(), &["mine"]);
         let line = "run civil --model mine --harness direct -n 20 -e x --concurrency 8";
-        let step = if aec_test::full() { 12 } else { 60 };
+        let step = if aec_xtest::full() { 12 } else { 60 };
         let mut resumed = false;
         loop {
             let complete = project.record_names("x").len() >= TRIALS

@@ -3,7 +3,7 @@
 use aec_ledger::record::TrialRecord;
 use serde_json::{Value, json};
 
-use crate::Project;
+use crate::run::Project;
 
 const EXPERIMENT: &str = "experiment_id: x
 agents:

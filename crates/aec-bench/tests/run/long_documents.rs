@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use aec_judge::scorer::STANDARD_VERIFY_PY;
-use aec_test::files::files_below;
+use aec_xtest::files::files_below;
 use serde_json::{Value, json};
 
-use crate::Project;
+use crate::run::Project;
 
 const GUIDE: &str = include_str!("../../../../docs/harnesses.md");
 

@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 
 use aec_judge::verdict::Outcome;
-use aec_test::files::names_in;
+use aec_xtest::files::names_in;
 use serde_json::{Value, json};
 
-use crate::world::{RIGHT, right, saying};
-use crate::{Project, Server};
+use crate::run::world::{RIGHT, right, saying};
+use crate::run::{Project, Server};
 
 /// The example of the configuration reference, word for word.
-const DOCUMENTED: &str = r#"experiment_id: exp-20260412-001
+pub(crate) const DOCUMENTED: &str = r#"experiment_id: exp-20260412-001
 name: "Claude vs GPT electrical"
 description: "Optional narrative description"
 

@@ -7,11 +7,11 @@ use aec_judge::settle::outcome::Boundary;
 use aec_judge::verdict::{Judged, Outcome};
 use aec_ledger::record::Completeness;
 use aec_sandbox::Level;
-use aec_test::files::{files_below, names_in};
+use aec_xtest::files::{files_below, names_in};
 use serde_json::{Value, json};
 
-use crate::world::{RIGHT, right, saying};
-use crate::{Project, Server};
+use crate::run::world::{RIGHT, right, saying};
+use crate::run::{Project, Server};
 
 /// Fields of the reference's record that keep their place.
 const REFERENCE: [&str; 16] = [

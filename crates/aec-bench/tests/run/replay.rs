@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use aec_model_server::Options;
-use aec_test::files::{copy, files_below};
+use aec_xtest::files::{copy, files_below};
 use serde_json::Value;
 
-use crate::world::saying;
-use crate::{Project, Server};
+use crate::run::world::saying;
+use crate::run::{Project, Server};
 
 const REPLIES: &str = r#"
 replies:

@@ -7,13 +7,13 @@ use aec_judge::verdict::Outcome;
 use aec_ledger::transcript::{self, Event, EventRole};
 use aec_model::event::CallEvent;
 use aec_model_server::{Options, Range};
-use aec_test::files::names_in;
-use aec_test::wait::until;
+use aec_xtest::files::names_in;
+use aec_xtest::wait::until;
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::world::right;
-use crate::{Project, Server};
+use crate::run::world::right;
+use crate::run::{Project, Server};
 
 /// A project with this many tasks, whose model is slow.
 fn slow(tasks: usize, latency: Duration) -> (Project, Server) {
@@ -49,7 +49,7 @@ fn a_second_run_of_a_plan_does_nothing() {
 fn rerun_makes_another_attempt_and_keeps_the_first() {
     let project = Project::with_tasks(3);
     // One answers, one is an agent fault, one fails permanently.
-    let server = Server::saying(&format!("replies:\n- text: '{}'\n", crate::world::RIGHT));
+    let server = Server::saying(&format!("replies:\n- text: '{}'\n", crate::run::world::RIGHT));
     project.endpoints(&server.url(), &["mine"]);
     project.data(LINE);
     let id = project.record_names("x")[0].trim_end_matches(".json").to_owned();

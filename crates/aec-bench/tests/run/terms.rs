@@ -6,13 +6,13 @@ use aec_ledger::transcript::{self, Event, EventRole};
 use aec_model::event::CallEvent;
 use aec_model::money::MicroDollars;
 use aec_model_server::{Options, Range};
-use aec_test::files::names_in;
-use aec_test::wait::until;
+use aec_xtest::files::names_in;
+use aec_xtest::wait::until;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::world::right;
-use crate::{Project, Server};
+use crate::run::world::right;
+use crate::run::{Project, Server};
 
 const LINE: &str = "run civil --model mine --harness direct --parameter max_tokens=64 -e x";
 
@@ -35,7 +35,7 @@ fn spent(project: &Project) -> f64 {
 }
 
 /// The notes of a run.
-fn notes(run: &aec_test::Run) -> String {
+fn notes(run: &aec_xtest::Run) -> String {
     run.envelope().to_string()
 }
 
@@ -136,7 +136,7 @@ fn an_experiment_without_kept_terms_goes_on_as_it_is_told() {
 fn what_a_killed_session_spent_is_subtracted_once() {
     const TRIALS: usize = 12;
     let script = "replies:\n- tool_calls: [{name: bash, arguments: {command: sleep 100}}]\n";
-    let (project, server) = priced(TRIALS, 5, crate::world::saying(script));
+    let (project, server) = priced(TRIALS, 5, crate::run::world::saying(script));
     let run = project
         .start("run civil --model mine --harness tool_loop --parameter max_tokens=64 -e x --concurrency 12");
     let live = project.jobs("x").join("_live");

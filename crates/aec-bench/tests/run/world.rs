@@ -7,10 +7,10 @@ use aec_judge::scorer::STANDARD_VERIFY_PY;
 use aec_ledger::record::TrialRecord;
 use aec_model::script::Script;
 use aec_model_server::{Answers, Options, Stats, TestServer};
-use aec_test::files::names_in;
-use aec_test::running::Running;
-use aec_test::wait::until;
-use aec_test::{Run, TestEnv};
+use aec_xtest::files::names_in;
+use aec_xtest::running::Running;
+use aec_xtest::wait::until;
+use aec_xtest::{Run, TestEnv};
 use serde_json::Value;
 use tokio::runtime::Runtime;
 

@@ -2,13 +2,14 @@
 
 use std::time::Instant;
 
-use crate::cluster::Cluster;
-use crate::project_on;
-use crate::world::{RIGHT, Server, right};
+use crate::run::world::{RIGHT, Server, right};
+use crate::slurm::cluster::Cluster;
+use crate::slurm::project_on;
 
 #[test]
+#[cfg_attr(not(slurm), ignore = "needs Slurm as root: apt-get install slurm-wlm munge")]
 fn shards_together_never_pass_a_budget() {
-    let Some(cluster) = Cluster::start() else { return };
+    let cluster = Cluster::start();
     let project = project_on(&cluster, 20);
     let server = Server::start(right());
     project.endpoints(&server.url(), &["m"]);
@@ -48,8 +49,9 @@ fn shards_together_never_pass_a_budget() {
 }
 
 #[test]
+#[cfg_attr(not(slurm), ignore = "needs Slurm as root: apt-get install slurm-wlm munge")]
 fn limits_of_endpoints_are_divided_among_shards() {
-    let Some(cluster) = Cluster::start() else { return };
+    let cluster = Cluster::start();
     let project = project_on(&cluster, 8);
     let server = Server::saying(&format!("replies:\n- text: '{RIGHT}'\n"));
     project.env.write(

@@ -16,27 +16,17 @@ pub(crate) struct Cluster {
     daemons: Vec<(String, Child)>,
 }
 
-/// Debian's paths of daemons that are not on every user's PATH.
-const DAEMONS: [(&str, &str); 3] =
-    [("munged", "/usr/sbin/munged"), ("slurmctld", "/usr/sbin/slurmctld"), ("slurmd", "/usr/sbin/slurmd")];
-
 /// Processors of each node.
 pub(crate) const CPUS: u32 = 8;
 
 impl Cluster {
-    /// Starts a cluster. If Slurm is not installed, this prints that the test is skipped.
-    pub(crate) fn start() -> Option<Self> {
-        let missing = DAEMONS.iter().find(|(_, path)| !Path::new(path).exists());
-        if let Some((name, _)) = missing {
-            skip(&format!("there is no {name}; `apt-get install slurm-wlm munge` brings it"));
-            return None;
-        }
-        if !rustix::process::geteuid().is_root() {
-            skip("only root can start slurmd");
-            return None;
-        }
+    /// Starts a cluster. Its tests need the part `slurm`.
+    pub(crate) fn start() -> Self {
         // Another process may take a port after it was found free.
-        (0..3).find_map(|_| Self::try_start()).or_else(|| panic!("no cluster could be started"))
+        let started = (0..3).find_map(|_| Self::try_start());
+        started.unwrap_or_else(|| {
+            aec_xtest::cannot("start a Slurm cluster", "slurm", "its nodes did not become idle, three times")
+        })
     }
 
     fn try_start() -> Option<Self> {
@@ -221,12 +211,6 @@ pub(crate) fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
         assert!(Instant::now() < deadline, "never: {what}");
         std::thread::sleep(Duration::from_millis(50));
     }
-}
-
-/// Prints why a test is skipped; fails if Slurm is required.
-fn skip(why: &str) {
-    assert!(std::env::var_os("AEC_TEST_REQUIRE_SLURM").is_none_or(|value| value != "1"), "{why}");
-    aec_test::venv::skip(why);
 }
 
 /// Ids of all processes.

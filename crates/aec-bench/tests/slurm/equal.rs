@@ -2,12 +2,12 @@
 
 use aec_cluster::contract::Folder;
 use aec_ledger::layout::Ledger;
-use aec_test::files::names_in;
+use aec_xtest::files::names_in;
 use serde_json::Value;
 
-use crate::cluster::{Cluster, wait_until};
-use crate::world::Project;
-use crate::{assert_like_local, project_on, slow_solutions};
+use crate::run::world::Project;
+use crate::slurm::cluster::{Cluster, wait_until};
+use crate::slurm::{assert_like_local, project_on, slow_solutions};
 
 /// Agents of every kind that need no model: right, wrong, empty and failing.
 const EXPERIMENT: &str = "name: mixed\ntasks: {include_patterns: ['civil/*']}\nrepetitions: 2\nagents:\n\
@@ -37,8 +37,9 @@ fn steady(mut status: Value) -> Value {
 }
 
 #[test]
+#[cfg_attr(not(slurm), ignore = "needs Slurm as root: apt-get install slurm-wlm munge")]
 fn verdicts_are_the_same_as_on_one_machine() {
-    let Some(cluster) = Cluster::start() else { return };
+    let cluster = Cluster::start();
     let project = project_on(&cluster, 6);
     mixed(&project);
     assert_eq!(project.data("run -c mixed.yaml -e here")["all"]["executed"], 36);
@@ -69,8 +70,9 @@ fn verdicts_are_the_same_as_on_one_machine() {
 }
 
 #[test]
+#[cfg_attr(not(slurm), ignore = "needs Slurm as root: apt-get install slurm-wlm munge")]
 fn a_run_is_stopped_wherever_it_runs() {
-    let Some(cluster) = Cluster::start() else { return };
+    let cluster = Cluster::start();
     let project = project_on(&cluster, 40);
     slow_solutions(&project, 40, 1.0);
     let line = "run civil --harness oracle -e x --engine slurm --concurrency 1";

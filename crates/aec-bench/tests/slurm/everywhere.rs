@@ -1,9 +1,9 @@
 //! One experiment on every available engine: rooms of this machine, containers, a cluster, and containers on a cluster.
 
-use aec_test::podman::Podman;
+use aec_xtest::podman::Podman;
 
-use crate::cluster::Cluster;
-use crate::{assert_like_local, project_on};
+use crate::slurm::cluster::Cluster;
+use crate::slurm::{assert_like_local, project_on};
 
 /// The task's own verifier, so that no verdict is given without a room.
 const VERIFY: &str = r#"import json, math, pathlib
@@ -26,8 +26,12 @@ const HALF: &str = "replies:\n\
     - text: done\n";
 
 #[test]
+#[cfg_attr(
+    not(all(slurm, podman)),
+    ignore = "needs Slurm and Podman as root: apt-get install slurm-wlm munge podman runc debootstrap"
+)]
 fn verdicts_are_equal_in_rooms_in_containers_and_on_a_cluster() {
-    let (Some(cluster), Some(podman)) = (Cluster::start(), Podman::get()) else { return };
+    let (cluster, podman) = (Cluster::start(), Podman::get());
     let mut project = project_on(&cluster, 3);
     project.env.set("DOCKER_HOST", &podman.host());
     for index in 0..3 {

@@ -2,13 +2,14 @@
 
 use rustix::process::Signal;
 
-use crate::cluster::{CPUS, Cluster, wait_until};
-use crate::{assert_like_local, project_on, slow_solutions};
+use crate::slurm::cluster::{CPUS, Cluster, wait_until};
+use crate::slurm::{assert_like_local, project_on, slow_solutions};
 
 #[test]
+#[cfg_attr(not(slurm), ignore = "needs Slurm as root: apt-get install slurm-wlm munge")]
 fn a_node_is_lost_in_the_middle_of_a_run() {
     const TASKS: usize = 50;
-    let Some(cluster) = Cluster::start() else { return };
+    let cluster = Cluster::start();
     let project = project_on(&cluster, TASKS);
     slow_solutions(&project, TASKS, 0.3);
     assert_eq!(
@@ -42,8 +43,9 @@ fn a_node_is_lost_in_the_middle_of_a_run() {
 }
 
 #[test]
+#[cfg_attr(not(slurm), ignore = "needs Slurm as root: apt-get install slurm-wlm munge")]
 fn the_shell_that_waits_is_killed() {
-    let Some(cluster) = Cluster::start() else { return };
+    let cluster = Cluster::start();
     let project = project_on(&cluster, 24);
     slow_solutions(&project, 24, 1.5);
     let mut running =
@@ -77,8 +79,9 @@ fn the_shell_that_waits_is_killed() {
 }
 
 #[test]
+#[cfg_attr(not(slurm), ignore = "needs Slurm as root: apt-get install slurm-wlm munge")]
 fn jobs_are_cancelled() {
-    let Some(cluster) = Cluster::start() else { return };
+    let cluster = Cluster::start();
     let project = project_on(&cluster, 30);
     slow_solutions(&project, 30, 1.0);
     let line = "run civil --harness oracle -e x --engine slurm --shards 3 --concurrency 2";
@@ -127,11 +130,12 @@ fn jobs_are_cancelled() {
 
 /// A minute is the shortest possible limit, and the controller checks limits twice a minute.
 #[test]
+#[cfg_attr(
+    not(all(slurm, full)),
+    ignore = "needs Slurm as root: apt-get install slurm-wlm munge; and AEC_TEST=full: it is long"
+)]
 fn jobs_run_out_of_time() {
-    if !aec_test::full() {
-        return;
-    }
-    let Some(cluster) = Cluster::start() else { return };
+    let cluster = Cluster::start();
     let project = project_on(&cluster, 30);
     slow_solutions(&project, 30, 20.0);
     let late =

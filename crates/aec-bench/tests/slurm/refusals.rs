@@ -3,11 +3,11 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use aec_test::files::names_in;
+use aec_xtest::files::names_in;
 
-use crate::cluster::Cluster;
-use crate::world::Project;
-use crate::{assert_like_local, project_on};
+use crate::run::world::Project;
+use crate::slurm::cluster::Cluster;
+use crate::slurm::{assert_like_local, project_on};
 
 const LINE: &str = "run civil --harness oracle -e x";
 
@@ -113,8 +113,9 @@ fn answers_of_squeue_that_make_no_sense_are_survived() {
 }
 
 #[test]
+#[cfg_attr(not(slurm), ignore = "needs Slurm as root: apt-get install slurm-wlm munge")]
 fn what_slurm_refuses_leaves_nothing_behind() {
-    let Some(cluster) = Cluster::start() else { return };
+    let cluster = Cluster::start();
     let project = project_on(&cluster, 2);
     let (id, what) = project.refusal(&format!("{LINE} --engine slurm --shards 2 --partition nowhere"), 4);
     assert_eq!((id.as_str(), what.as_str()), ("J011", "sbatch does not take the job"));

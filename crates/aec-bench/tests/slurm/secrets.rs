@@ -4,18 +4,19 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use aec_model_server::{Options, Range};
-use aec_test::files::files_below;
+use aec_xtest::files::files_below;
 use serde_json::Value;
 
-use crate::cluster::{Cluster, command_line, processes, wait_until};
-use crate::project_on;
-use crate::world::{Server, right};
+use crate::run::world::{Server, right};
+use crate::slurm::cluster::{Cluster, command_line, processes, wait_until};
+use crate::slurm::project_on;
 
 const SECRET: &str = "sk-very-secret-value-4711";
 
 #[test]
+#[cfg_attr(not(slurm), ignore = "needs Slurm as root: apt-get install slurm-wlm munge")]
 fn keys_are_in_one_file_and_nowhere_else() {
-    let Some(cluster) = Cluster::start() else { return };
+    let cluster = Cluster::start();
     let mut project = project_on(&cluster, 6);
     project.env.set("LAB_MODEL_KEY", SECRET);
     project.env.set("OTHER_API_KEY", "sk-nobody-asked-for-this");

@@ -3,7 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
-use crate::world::{Project, Web};
+use crate::web::world::{Project, Web};
 
 #[test]
 fn names_origins_and_methods_of_others_are_refused() {

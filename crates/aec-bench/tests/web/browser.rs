@@ -3,11 +3,11 @@
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
 
 use aec_sandbox::python;
+use aec_xtest::{cannot, lock};
 
-use crate::world::{Project, SlowRun, Web};
+use crate::web::world::{Project, SlowRun, Web};
 
 /// Names of Chromium's program.
 const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
@@ -17,27 +17,19 @@ fn on_path(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|directory| directory.join(name)).find(|file| file.is_file())
 }
 
-/// The browser of this machine. Without one, this prints that the test is skipped.
-pub(crate) fn chromium() -> Option<PathBuf> {
+/// The browser of this machine. Its tests need the part `chromium`.
+pub(crate) fn chromium() -> PathBuf {
     let found = BROWSERS.iter().find_map(|name| on_path(name));
-    if found.is_none() {
-        eprintln!("SKIPPED: no Chromium on PATH ({})", BROWSERS.join(", "));
-    }
-    found
+    found.unwrap_or_else(|| {
+        cannot("find Chromium", "chromium", &format!("none of {} is on PATH", BROWSERS.join(", ")))
+    })
 }
 
-/// A Python with the packages that the scripts need. Without one, this prints that the test is skipped.
-pub(crate) fn interpreter() -> Option<PathBuf> {
+/// A Python with the packages that the scripts need. Its tests need the part `packages`.
+pub(crate) fn interpreter() -> PathBuf {
     // Two tests must not install it at the same time.
-    static MADE: OnceLock<Option<PathBuf>> = OnceLock::new();
-    let make = || match make_interpreter() {
-        Ok(python) => Some(python),
-        Err(why) => {
-            eprintln!("SKIPPED: no Python with playwright: {why}");
-            None
-        }
-    };
-    MADE.get_or_init(make).clone()
+    let _making = lock::hold("browser-venv");
+    make_interpreter().unwrap_or_else(|why| cannot("install playwright", "packages", &why))
 }
 
 /// Installs it once, in the target directory.
@@ -61,8 +53,12 @@ fn make_interpreter() -> Result<PathBuf, String> {
 }
 
 #[test]
+#[cfg_attr(
+    not(all(chromium, packages)),
+    ignore = "needs Chromium and the Python package index: apt-get install chromium"
+)]
 fn the_pages_work_in_a_browser() {
-    let Some((browser, python)) = chromium().zip(interpreter()) else { return };
+    let (browser, python) = (chromium(), interpreter());
     let project = Project::hostile();
     let web = Web::start(&project);
     let run = SlowRun::start(&project);

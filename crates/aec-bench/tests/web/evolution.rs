@@ -4,9 +4,9 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::browser::{chromium, interpreter};
-use crate::world::{GatedModel, HOSTILE, Project, Web};
-use aec_test::wait::{until, until_some};
+use crate::web::browser::{chromium, interpreter};
+use crate::web::world::{GatedModel, HOSTILE, Project, Web};
+use aec_xtest::wait::{until, until_some};
 
 /// Generated tasks, and an agent that does better once its prompt says to check units.
 const SOLVER: &str =
@@ -254,8 +254,12 @@ fn a_run_is_followed_while_it_goes_on() {
 }
 
 #[test]
+#[cfg_attr(
+    not(all(chromium, packages)),
+    ignore = "needs Chromium and the Python package index: apt-get install chromium"
+)]
 fn pages_and_files_of_runs_work_in_a_browser() {
-    let Some((browser, python)) = chromium().zip(interpreter()) else { return };
+    let (browser, python) = (chromium(), interpreter());
     let project = project();
     project.ok("evolve run -c evolution.yaml");
     project.ok("swarm run swarm.yaml");

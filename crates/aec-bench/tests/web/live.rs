@@ -1,9 +1,9 @@
 //! A run in progress: its progress, the events of an attempt, and the record that replaces them.
 
-use aec_test::wait::{until, until_some};
+use aec_xtest::wait::{until, until_some};
 use rustix::process::Signal;
 
-use crate::world::{HOSTILE, Project, SlowRun, Web};
+use crate::web::world::{HOSTILE, Project, SlowRun, Web};
 
 fn project() -> Project {
     let project = Project::new();

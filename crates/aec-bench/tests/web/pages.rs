@@ -2,7 +2,7 @@
 
 use rustix::process::Signal;
 
-use crate::world::{HOSTILE, Project, Web};
+use crate::web::world::{HOSTILE, Project, Web};
 
 /// Every page of the hostile project.
 fn addresses(project: &Project) -> Vec<(String, Vec<&'static str>)> {

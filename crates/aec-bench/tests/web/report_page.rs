@@ -8,10 +8,10 @@ use aec_base::name::Name;
 use aec_ledger::example;
 use aec_ledger::layout::Ledger;
 use aec_ledger::record::Artefact;
-use aec_test::TestEnv;
+use aec_xtest::TestEnv;
 use serde_json::json;
 
-use crate::browser::{chromium, interpreter};
+use crate::web::browser::{chromium, interpreter};
 
 /// Text that must not become markup.
 const HOSTILE: &str =
@@ -55,8 +55,12 @@ fn project() -> TestEnv {
 }
 
 #[test]
+#[cfg_attr(
+    not(all(chromium, packages)),
+    ignore = "needs Chromium and the Python package index: apt-get install chromium"
+)]
 fn the_report_works_in_a_browser() {
-    let Some((browser, python)) = chromium().zip(interpreter()) else { return };
+    let (browser, python) = (chromium(), interpreter());
     let env = project();
     let run = env.run(["evaluate", "-e", "x", "--report", "report.html"]);
     assert_eq!(run.code, Some(0), "{run:?}");

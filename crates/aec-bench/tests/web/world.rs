@@ -8,8 +8,8 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use aec_judge::scorer::STANDARD_VERIFY_PY;
-use aec_test::TestEnv;
-use aec_test::wait::until_some;
+use aec_xtest::TestEnv;
+use aec_xtest::wait::until_some;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use aec_base::secret::Redactor;
 use aec_eval::hub::{HubError, HubOptions, Visibility, publish};
-use aec_test::hub::{Dataset, Failure, Hook};
+use aec_xtest::hub::{Dataset, Failure, Hook};
 
 use crate::hub::{METADATA, Stage, options, said};
 

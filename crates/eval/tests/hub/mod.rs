@@ -15,7 +15,7 @@ use std::time::Duration;
 use aec_base::secret::Redactor;
 use aec_eval::hub::{Account, HubError, HubOptions, Publication, Published, Visibility, publish};
 use aec_http::pause::Rule;
-use aec_test::hub::StandIn;
+use aec_xtest::hub::StandIn;
 use tempfile::TempDir;
 
 /// Metadata as an evaluation leaves them.

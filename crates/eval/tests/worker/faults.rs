@@ -21,8 +21,9 @@ fn words() -> Arc<Scripted> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(not(packages), ignore = "needs the Python package index")]
 async fn a_crash_costs_only_its_own_rollouts() {
-    let Some(python) = interpreter(VERSION) else { return };
+    let python = interpreter(VERSION);
     let (mut setup, _logs) = setup(&python, "my-env", &json!({"misbehave": "crash"}));
     setup.workers = WorkerCount::Exactly(2);
     let pool = WorkerPool::start(setup).await.unwrap();
@@ -49,8 +50,9 @@ async fn a_crash_costs_only_its_own_rollouts() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(not(packages), ignore = "needs the Python package index")]
 async fn restarts_come_to_an_end() {
-    let Some(python) = interpreter(VERSION) else { return };
+    let python = interpreter(VERSION);
     let (mut setup, _logs) = setup(&python, "my-env", &json!({"misbehave": "crash"}));
     setup.limits.restarts = 1;
     let pool = WorkerPool::start(setup).await.unwrap();
@@ -66,8 +68,9 @@ async fn restarts_come_to_an_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(not(packages), ignore = "needs the Python package index")]
 async fn a_job_that_hangs_is_given_up_and_its_worker_stays() {
-    let Some(python) = interpreter(VERSION) else { return };
+    let python = interpreter(VERSION);
     let (mut setup, _logs) = setup(&python, "my-env", &json!({"misbehave": "hang"}));
     setup.limits.scoring = Some(Duration::from_secs(5));
     setup.limits.restarts = 0;
@@ -80,8 +83,9 @@ async fn a_job_that_hangs_is_given_up_and_its_worker_stays() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(not(packages), ignore = "needs the Python package index")]
 async fn a_worker_that_is_stuck_is_ended_and_started_again() {
-    let Some(python) = interpreter(VERSION) else { return };
+    let python = interpreter(VERSION);
     let (mut setup, _logs) = setup(&python, "my-env", &json!({"misbehave": "block"}));
     setup.limits.scoring = Some(Duration::from_secs(5));
     setup.limits.drop = Duration::from_millis(500);
@@ -96,8 +100,9 @@ async fn a_worker_that_is_stuck_is_ended_and_started_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(not(packages), ignore = "needs the Python package index")]
 async fn a_call_without_answer_ends_with_the_time_of_the_rollout() {
-    let Some(python) = interpreter(VERSION) else { return };
+    let python = interpreter(VERSION);
     let (mut setup, _logs) = setup(&python, "gsm8k", &json!({}));
     setup.environment.timeout = Some(0.3);
     let pool = WorkerPool::start(setup).await.unwrap();
@@ -128,8 +133,9 @@ impl ModelCaller for Endless {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(not(packages), ignore = "needs the Python package index")]
 async fn a_job_that_nobody_waits_for_asks_for_nothing_more() {
-    let Some(python) = interpreter(VERSION) else { return };
+    let python = interpreter(VERSION);
     let (setup, _logs) = setup(&python, "gsm8k", &json!({}));
     let pool = Arc::new(WorkerPool::start(setup).await.unwrap());
     let (sender, mut events) = tokio::sync::mpsc::unbounded_channel();
@@ -146,8 +152,9 @@ async fn a_job_that_nobody_waits_for_asks_for_nothing_more() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(not(packages), ignore = "needs the Python package index")]
 async fn errors_of_environments_are_told_apart() {
-    let Some(python) = interpreter(VERSION) else { return };
+    let python = interpreter(VERSION);
     let caller = words();
     let (mut surroundings, _logs) = setup(&python, "my-env", &json!({"misbehave": "setup"}));
     surroundings.environment.max_retries = 1;
@@ -166,8 +173,9 @@ async fn errors_of_environments_are_told_apart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(not(packages), ignore = "needs the Python package index")]
 async fn an_environment_with_its_own_way_is_not_taken_apart() {
-    let Some(python) = interpreter(VERSION) else { return };
+    let python = interpreter(VERSION);
     let (setup, _logs) = setup(&python, "my-env", &json!({"misbehave": "own way"}));
     let pool = WorkerPool::start(setup).await.unwrap();
     assert!(pool.loaded().generates_and_scores_at_once);
@@ -189,8 +197,9 @@ async fn refusal(python: &Path, env_id: &str, arguments: &serde_json::Value) -> 
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(not(packages), ignore = "needs the Python package index")]
 async fn what_cannot_be_loaded_says_why() {
-    let Some(python) = interpreter(VERSION) else { return };
+    let python = interpreter(VERSION);
     let error = refusal(&python, "my-env", &json!({"misbehave": "load"})).await;
     assert!(error.to_string().contains("the data of this environment is not there"), "{error}");
     let problem = error.problem();
@@ -205,8 +214,9 @@ async fn what_cannot_be_loaded_says_why() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(not(packages), ignore = "needs the Python package index")]
 async fn a_pool_ends_its_processes() {
-    let Some(python) = interpreter(VERSION) else { return };
+    let python = interpreter(VERSION);
     let (setup, _logs) = setup(&python, "my-env", &json!({"misbehave": "block", "at": "word 0"}));
     let marker = setup.logs.clone();
     let pool = Arc::new(WorkerPool::start(setup).await.unwrap());

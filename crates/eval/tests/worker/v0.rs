@@ -11,26 +11,96 @@ use crate::worker::world::{
 use aec_eval::worker::{FailureKind, Interface, ModelFailure, WorkerError, WorkerPool};
 use serde_json::{Value, json};
 
-/// Runs every test with both versions.
-macro_rules! with_versions {
-    ($($name:ident),* $(,)?) => {
-        mod v0_1_14 { $(#[tokio::test(flavor = "multi_thread")] async fn $name() { super::$name("0.1.14").await; })* }
-        mod v0_3_1 { $(#[tokio::test(flavor = "multi_thread")] async fn $name() { super::$name("0.3.1").await; })* }
-    };
+mod v0_1_14 {
+    #[tokio::test(flavor = "multi_thread")]
+    #[cfg_attr(not(packages), ignore = "needs the Python package index")]
+    async fn single_turn() {
+        super::single_turn("0.1.14").await;
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    #[cfg_attr(not(packages), ignore = "needs the Python package index")]
+    async fn rows_are_those_of_the_library() {
+        super::rows_are_those_of_the_library("0.1.14").await;
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    #[cfg_attr(not(packages), ignore = "needs the Python package index")]
+    async fn failures_of_the_model() {
+        super::failures_of_the_model("0.1.14").await;
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    #[cfg_attr(not(packages), ignore = "needs the Python package index")]
+    async fn groups_and_independent_rollouts() {
+        super::groups_and_independent_rollouts("0.1.14").await;
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    #[cfg_attr(not(packages), ignore = "needs the Python package index")]
+    async fn generated_now_and_scored_later() {
+        super::generated_now_and_scored_later("0.1.14").await;
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    #[cfg_attr(not(packages), ignore = "needs the Python package index")]
+    async fn two_hundred_rollouts() {
+        super::two_hundred_rollouts("0.1.14").await;
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    #[cfg_attr(not(packages), ignore = "needs the Python package index")]
+    async fn what_an_environment_sees() {
+        super::what_an_environment_sees("0.1.14").await;
+    }
 }
 
-with_versions!(
-    single_turn,
-    rows_are_those_of_the_library,
-    failures_of_the_model,
-    groups_and_independent_rollouts,
-    generated_now_and_scored_later,
-    two_hundred_rollouts,
-    what_an_environment_sees,
-);
+mod v0_3_1 {
+    #[tokio::test(flavor = "multi_thread")]
+    #[cfg_attr(not(packages), ignore = "needs the Python package index")]
+    async fn single_turn() {
+        super::single_turn("0.3.1").await;
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    #[cfg_attr(not(packages), ignore = "needs the Python package index")]
+    async fn rows_are_those_of_the_library() {
+        super::rows_are_those_of_the_library("0.3.1").await;
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    #[cfg_attr(not(packages), ignore = "needs the Python package index")]
+    async fn failures_of_the_model() {
+        super::failures_of_the_model("0.3.1").await;
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    #[cfg_attr(not(packages), ignore = "needs the Python package index")]
+    async fn groups_and_independent_rollouts() {
+        super::groups_and_independent_rollouts("0.3.1").await;
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    #[cfg_attr(not(packages), ignore = "needs the Python package index")]
+    async fn generated_now_and_scored_later() {
+        super::generated_now_and_scored_later("0.3.1").await;
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    #[cfg_attr(not(packages), ignore = "needs the Python package index")]
+    async fn two_hundred_rollouts() {
+        super::two_hundred_rollouts("0.3.1").await;
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    #[cfg_attr(not(packages), ignore = "needs the Python package index")]
+    async fn what_an_environment_sees() {
+        super::what_an_environment_sees("0.3.1").await;
+    }
+}
 
 async fn single_turn(version: &str) {
-    let Some(python) = interpreter(version) else { return };
+    let python = interpreter(version);
     let (setup, _logs) = setup(&python, "gsm8k", &json!({"count": 4, "system_prompt": "Be short."}));
     let pool = WorkerPool::start(setup).await.unwrap();
     let loaded = pool.loaded();
@@ -101,7 +171,7 @@ fn without_times(rows: &mut [Value]) {
 }
 
 async fn rows_are_those_of_the_library(version: &str) {
-    let Some(python) = interpreter(version) else { return };
+    let python = interpreter(version);
     let tool =
         |id: &str, name: &str, arguments: &str| json!({"id": id, "name": name, "arguments": arguments});
     let cases = [
@@ -161,7 +231,7 @@ async fn rows_are_those_of_the_library(version: &str) {
 }
 
 async fn failures_of_the_model(version: &str) {
-    let Some(python) = interpreter(version) else { return };
+    let python = interpreter(version);
     let (setup, _logs) = setup(&python, "gsm8k", &json!({}));
     let pool = WorkerPool::start(setup).await.unwrap();
     for (kind, status, chain) in [
@@ -197,7 +267,7 @@ async fn failures_of_the_model(version: &str) {
 }
 
 async fn groups_and_independent_rollouts(version: &str) {
-    let Some(python) = interpreter(version) else { return };
+    let python = interpreter(version);
     let (setup, _logs) = setup(&python, "reverse-text", &json!({}));
     let pool = WorkerPool::start(setup).await.unwrap();
     assert!(pool.loaded().has_group_rewards);
@@ -213,7 +283,7 @@ async fn groups_and_independent_rollouts(version: &str) {
 }
 
 async fn generated_now_and_scored_later(version: &str) {
-    let Some(python) = interpreter(version) else { return };
+    let python = interpreter(version);
     let (mut setup, _logs) = setup(&python, "my-env", &json!({"noise": 2000}));
     setup.environment.state_columns = vec!["judge_response".to_owned()];
     let pool = WorkerPool::start(setup).await.unwrap();
@@ -240,7 +310,7 @@ async fn generated_now_and_scored_later(version: &str) {
 }
 
 async fn two_hundred_rollouts(version: &str) {
-    let Some(python) = interpreter(version) else { return };
+    let python = interpreter(version);
     let (mut setup, _logs) = setup(&python, "math-python", &json!({}));
     setup.workers = aec_eval::worker::WorkerCount::Exactly(2);
     let pool = Arc::new(WorkerPool::start(setup).await.unwrap());
@@ -279,7 +349,7 @@ async fn two_hundred_rollouts(version: &str) {
 }
 
 async fn what_an_environment_sees(version: &str) {
-    let Some(python) = interpreter(version) else { return };
+    let python = interpreter(version);
     let (mut setup, _logs) = setup(&python, "my-env", &json!({"misbehave": "nan", "at": "word 0"}));
     setup.environment.state_columns = vec!["environment".to_owned()];
     setup.environment.state_keys = vec!["example_id".to_owned(), "nothing".to_owned()];

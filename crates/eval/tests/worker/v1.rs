@@ -5,9 +5,10 @@ use aec_eval::worker::{FailureKind, Interface, ModelFailure, ToolCall, WorkerErr
 use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(not(packages), ignore = "needs the Python package index")]
 async fn a_taskset_is_played() {
     for version in ["0.3.1", "0.4.0"] {
-        let Some(python) = interpreter(version) else { return };
+        let python = interpreter(version);
         let (mut setup, _logs) = setup(&python, "word-tasks", &json!({"count": 5}));
         setup.environment.num_examples = 3;
         setup.environment.state_columns = vec!["trace".to_owned()];
@@ -60,8 +61,9 @@ async fn a_taskset_is_played() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(not(packages), ignore = "needs the Python package index")]
 async fn what_cannot_be_played_here_says_why() {
-    let Some(python) = interpreter("0.4.0") else { return };
+    let python = interpreter("0.4.0");
     for (env_id, arguments, interface, word) in [
         ("word-tasks", json!({"image": "debian:12"}), Interface::Auto, "container runtime"),
         ("word-tasks", json!({"unknown": 1}), Interface::Auto, "unknown"),
@@ -76,8 +78,9 @@ async fn what_cannot_be_played_here_says_why() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(not(packages), ignore = "needs the Python package index")]
 async fn tools_of_a_taskset_are_called() {
-    let Some(python) = interpreter("0.4.0") else { return };
+    let python = interpreter("0.4.0");
     let (setup, _logs) = setup(&python, "word-tools", &json!({}));
     let pool = WorkerPool::start(setup).await.unwrap();
     let caller = Scripted::new(|call| {

@@ -11,7 +11,7 @@ use aec_eval::worker::{
 };
 use serde_json::{Map, Value, json};
 
-pub(crate) use aec_test::venv::with_verifiers as interpreter;
+pub(crate) use aec_xtest::venv::with_verifiers as interpreter;
 
 pub(crate) fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/worker/environments")

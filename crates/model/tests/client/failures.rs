@@ -7,7 +7,7 @@ use aec_model::event::CallEvent;
 use aec_model::failure::FailureKind;
 use aec_model::retry::RetryPolicy;
 use aec_model_server::{Answers, Fault, FaultKind, Options};
-use aec_test::port::ClosedPort;
+use aec_xtest::port::ClosedPort;
 
 use super::{account, ask, client, echo, model, plain, quick, row, scope, start, until};
 

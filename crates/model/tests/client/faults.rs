@@ -17,7 +17,7 @@ const PORTION: usize = 10_000;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_call_is_accounted_for_exactly_once() {
-    let total: usize = if aec_test::full() { 200_000 } else { 50_000 };
+    let total: usize = if aec_xtest::full() { 200_000 } else { 50_000 };
     let kinds = [
         (FaultKind::Rate, 0.04),
         (FaultKind::Server, 0.03),

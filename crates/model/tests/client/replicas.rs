@@ -2,7 +2,7 @@
 
 use aec_model::event::CallEvent;
 use aec_model::failure::FailureKind;
-use aec_test::port::ClosedPort;
+use aec_xtest::port::ClosedPort;
 
 use super::{ask, ask_many, client, echo, model, plain, quick, row, scope, start};
 

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use aec_test::prime::StandIn;
-use aec_test::venv::{self, run};
+use aec_xtest::prime::StandIn;
+use aec_xtest::venv::{self, run};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Version {
@@ -34,10 +34,9 @@ pub(crate) struct Prime {
 
 impl Prime {
     /// Installs a version, once for all tests.
-    pub(crate) fn install(version: Version) -> Result<Self, String> {
-        let environment = venv::install(&format!("prime-{}", version.number()))?;
-        let home = tempfile::tempdir().map_err(|error| error.to_string())?;
-        Ok(Self { version, environment, home })
+    pub(crate) fn install(version: Version) -> Self {
+        let environment = venv::install(&format!("prime-{}", version.number()));
+        Self { version, environment, home: tempfile::tempdir().unwrap() }
     }
 
     pub(crate) fn is_newest(&self) -> bool {

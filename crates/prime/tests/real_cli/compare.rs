@@ -15,7 +15,7 @@ use aec_prime::service::secrets::Secrets;
 use aec_prime::service::train_config::{Difficulties, DifficultyFiltering, Target, TrainOptions};
 use aec_prime::service::training::{self, EnvironmentCheck, TrainConfig};
 use aec_prime::service::watch::WatchOptions;
-use aec_test::prime::{StandIn, TrainingRun};
+use aec_xtest::prime::{StandIn, TrainingRun};
 use serde_json::{Value, json};
 
 use crate::real_cli::cli::{Prime, Version};
@@ -123,6 +123,7 @@ fn prime(prime: &Prime, service: &Service, directory: &Path, arguments: &[&str])
 }
 
 #[test]
+#[cfg_attr(not(packages), ignore = "needs the Python package index")]
 fn whoami_and_models() {
     with_each(&BOTH, |program| {
         let service = Service::start();
@@ -135,6 +136,7 @@ fn whoami_and_models() {
 }
 
 #[test]
+#[cfg_attr(not(packages), ignore = "needs the Python package index")]
 fn env_push() {
     with_each(&BOTH, |program| {
         let directory = tempfile::tempdir().unwrap();
@@ -223,6 +225,7 @@ fn same_archives(program: &Prime, ours: &Service, theirs: &Service) {
 }
 
 #[test]
+#[cfg_attr(not(packages), ignore = "needs the Python package index")]
 fn hosted_evaluation() {
     with_each(&BOTH, |program| {
         let theirs = Service::start().with_environment();
@@ -286,6 +289,7 @@ fn hosted_evaluation() {
 }
 
 #[test]
+#[cfg_attr(not(packages), ignore = "needs the Python package index")]
 fn evaluation_queries() {
     with_each(&BOTH, |program| {
         let service = Service::start().with_environment();
@@ -340,6 +344,7 @@ fn our_start(path: &Path, arguments: &[String]) -> Value {
 }
 
 #[test]
+#[cfg_attr(not(packages), ignore = "needs the Python package index")]
 fn shared_training() {
     with_each(&[Version::Described, Version::LastShared, Version::Newest], |program| {
         let directory = tempfile::tempdir().unwrap();
@@ -371,6 +376,7 @@ fn shared_training() {
 }
 
 #[test]
+#[cfg_attr(not(packages), ignore = "needs the Python package index")]
 fn dedicated_training() {
     with_each(&[Version::Newest], |program| {
         let directory = tempfile::tempdir().unwrap();
@@ -388,6 +394,7 @@ fn dedicated_training() {
 }
 
 #[test]
+#[cfg_attr(not(packages), ignore = "needs the Python package index")]
 fn training_queries() {
     with_each(&BOTH, |program| {
         let service = Service::start();
@@ -409,6 +416,7 @@ fn training_queries() {
 }
 
 #[test]
+#[cfg_attr(not(packages), ignore = "needs the Python package index")]
 fn deployments() {
     with_each(&[Version::Described], |program| {
         let service = Service::start();

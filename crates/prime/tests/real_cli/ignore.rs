@@ -62,6 +62,7 @@ fn rules(seed: u64) -> String {
 }
 
 #[test]
+#[cfg_attr(not(packages), ignore = "needs the Python package index")]
 fn the_same_files_are_published() {
     with_each(&[Version::Newest], |program| {
         let root = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
 //! Adapters over many pages, and ids of other records.
 
 use aec_prime::service::adapters::{self, AdapterError, AdapterStep, OtherRecord};
-use aec_test::prime::{StandIn, TrainingRun};
+use aec_xtest::prime::{StandIn, TrainingRun};
 use serde_json::{Value, json};
 
 use crate::service::start;

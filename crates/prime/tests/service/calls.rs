@@ -8,7 +8,7 @@ use aec_prime::service::account::{models, whoami};
 use aec_prime::service::client::{ApiErrorKind, Client, ClientOptions};
 use aec_prime::service::evaluations::{self, HostedEvaluation};
 use aec_prime::service::settings::{ApiKey, Settings};
-use aec_test::prime::Failure;
+use aec_xtest::prime::Failure;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 

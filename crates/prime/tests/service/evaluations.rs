@@ -6,7 +6,7 @@ use aec_prime::service::evaluations::{
     self, EvaluationStatus, FollowEnd, FollowEvent, HostedEvaluation, ListOptions, StartError,
 };
 use aec_prime::service::settings::Settings;
-use aec_test::prime::{Failure, StandIn};
+use aec_xtest::prime::{Failure, StandIn};
 use serde_json::json;
 
 use crate::service::{client_with, quick_watch, start};

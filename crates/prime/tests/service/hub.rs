@@ -7,7 +7,7 @@ use aec_prime::service::hub::{
     self, EnvironmentName, Package, PackageError, PushError, PushOptions, Runtime, Visibility,
 };
 use aec_prime::service::settings::Settings;
-use aec_test::prime::Failure;
+use aec_xtest::prime::Failure;
 use serde_json::{Value, json};
 
 use crate::service::{client_with, start, write};
@@ -159,7 +159,7 @@ async fn owners_teams_and_visibility() {
         async move {
             stand_in.with(|state| state.requests.clear());
             let pushed = hub::push(&client, built, &options).await;
-            (pushed, stand_in.requests().first().map(aec_test::prime::RecordedRequest::json))
+            (pushed, stand_in.requests().first().map(aec_xtest::prime::RecordedRequest::json))
         }
     };
     let plain = PushOptions::default();

@@ -16,7 +16,7 @@ use aec_http::pause::Rule;
 use aec_prime::service::client::{Client, ClientOptions};
 use aec_prime::service::settings::Settings;
 use aec_prime::service::watch::WatchOptions;
-use aec_test::prime::StandIn;
+use aec_xtest::prime::StandIn;
 
 fn quick() -> ClientOptions {
     ClientOptions {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use aec_prime::service::client::{Client, ClientOptions};
 use aec_prime::service::evaluations::{SampleCount, SamplesError, SamplesOptions, samples};
-use aec_test::prime::{HostedRun, SampleSource, StandIn};
+use aec_xtest::prime::{HostedRun, SampleSource, StandIn};
 use serde_json::{Value, json};
 
 use crate::service::{quick, start};

@@ -9,7 +9,7 @@ use aec_prime::service::train_config::{Difficulties, DifficultyFiltering, Target
 use aec_prime::service::training::{
     self, EnvironmentCheck, Generation, TrainConfig, TrainEnd, TrainError, TrainEvent,
 };
-use aec_test::prime::{Failure, SharedTraining, TrainingRun};
+use aec_xtest::prime::{Failure, SharedTraining, TrainingRun};
 use serde_json::json;
 
 use crate::service::{client_with, quick_watch, start, write};

@@ -2,7 +2,7 @@
 
 SINGLE is a package of five or more standard single-turn tasks, MIXED one with stateful tasks, among them
 civil/culvert-survey; make_cases.py wrote CASES. Checks that may depend on it are repeated as if the machine permitted
-no namespaces and, by root with --user-python, as an ordinary user. With --short, fewer answers are judged.
+no namespaces. With --short, fewer answers are judged.
 """
 
 import argparse
@@ -463,17 +463,6 @@ def everything(arguments, temp):
     expect("no temporary files are left", checks.left(temp) == [], checks.left(temp))
     with section("a machine without namespaces"):
         check_without_namespaces(["--cases", arguments.cases, *arguments.packages])
-    if os.geteuid() == 0 and arguments.user_python:
-        with section("as an ordinary user"):
-            again = subprocess.run(
-                [arguments.user_python, "-B", __file__, "--cases", arguments.cases, *arguments.packages],
-                check=False,
-                user=65534,
-                group=65534,
-                extra_groups=[],
-                env={"PATH": os.environ["PATH"], "HOME": "/nonexistent"},
-            )
-            expect("as an ordinary user", again.returncode == 0)
 
 
 def main():
@@ -481,9 +470,6 @@ def main():
     parser.add_argument("--cases", required=True)
     parser.add_argument("--inner", default="")
     parser.add_argument("--short", action="store_true")
-    parser.add_argument(
-        "--user-python", default="", help="an interpreter that ordinary users can run, for the second round"
-    )
     parser.add_argument("packages", nargs=2)
     arguments = parser.parse_args()
     temp = checks.own_temp()

@@ -1,10 +1,6 @@
 //! Runs on a real Slurm cluster of four virtual nodes: the same verdicts as locally, whatever is killed meanwhile.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test stops at the first thing that is not as it should be"
-)]
+#![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it should be")]
 
 mod budget;
 mod cluster;
@@ -14,15 +10,12 @@ mod k8s;
 mod loss;
 mod refusals;
 mod secrets;
-#[expect(dead_code, reason = "what the tests of runs share is more than these tests need")]
-#[path = "../run/world.rs"]
-mod world;
 
 use std::collections::BTreeMap;
 
+use crate::run::world::Project;
 use aec_judge::verdict::Outcome;
 use cluster::Cluster;
-use world::Project;
 
 /// A project with this many tasks, whose runs use a cluster.
 fn project_on(cluster: &Cluster, tasks: usize) -> Project {

@@ -82,8 +82,8 @@ fn crates_depend_only_on_lower_crates() {
         let name = one.name();
         let own = one.dependencies("dependencies").into_iter().map(|(key, _)| key);
         let own: Vec<String> = own.filter(|key| key.starts_with("aec-")).collect();
-        if name == "aec-test" {
-            assert!(own.is_empty(), "aec-test must not depend on the other crates: {own:?}");
+        if name == "aec-xtest" {
+            assert!(own.is_empty(), "aec-xtest must not depend on the other crates: {own:?}");
         }
         let rank = |name: &str| map.iter().position(|other| other == name);
         let here = rank(name).unwrap_or_else(|| panic!("{name} is not on the map in ARCHITECTURE.md"));
@@ -190,6 +190,30 @@ fn source_files_say_what_they_are_for_and_stay_short() {
                 number + 1
             );
         }
+    }
+}
+
+#[test]
+fn every_folder_of_tests_belongs_to_the_executable() {
+    let tests = root().join("crates/aec-bench/tests");
+    let all = std::fs::read_to_string(tests.join("all.rs")).unwrap();
+    for folder in std::fs::read_dir(&tests).unwrap().map(|entry| entry.unwrap()) {
+        let name = folder.file_name().into_string().unwrap();
+        let is_named = name == "all.rs" || all.lines().any(|line| line == format!("mod {name};"));
+        assert!(is_named, "crates/aec-bench/tests/all.rs must name `{name}`, or its tests never run");
+    }
+}
+
+/// The list of tests that could not run is the end of `cargo test --workspace`.
+#[test]
+fn nothing_is_printed_after_the_last_tests() {
+    for one in Crate::all() {
+        let name = one.name();
+        assert!(name <= "aec-xtest", "cargo runs the tests of {name} after those of aec-xtest");
+        let library = one.manifest.get("lib").and_then(|library| library.get("doctest"));
+        let has_none = library.and_then(toml::Value::as_bool) == Some(false);
+        let is_library = one.directory.join("src/lib.rs").is_file();
+        assert!(has_none || !is_library, "{name} must have `doctest = false` below `[lib]`");
     }
 }
 

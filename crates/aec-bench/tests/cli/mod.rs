@@ -34,10 +34,7 @@ mod task_file;
 mod task_validate;
 mod template;
 
-use aec_test::TestEnv;
-
-/// A judge without a room works in fixed directories of this host, which two tests cannot share.
-static HOST_PLACES: std::sync::Mutex<()> = std::sync::Mutex::new(());
+use aec_xtest::TestEnv;
 
 /// A separate environment for each test.
 fn world() -> TestEnv {

@@ -13,11 +13,11 @@ mod faults;
 mod kill;
 mod lessons;
 mod long_documents;
-mod plan;
+pub(crate) mod plan;
 mod records;
 mod replay;
 mod resume;
 mod terms;
-mod world;
+pub(crate) mod world;
 
 use world::{Project, Server};

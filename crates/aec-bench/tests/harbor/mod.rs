@@ -8,38 +8,31 @@ mod imports;
 mod runs;
 mod stops;
 mod tasks;
-#[expect(dead_code, reason = "shared with the tests of runs, which need more of it")]
-#[path = "../run/world.rs"]
-mod world;
 
 use std::path::{Path, PathBuf};
 
+use crate::run::world::Project;
 use aec_ledger::record::TrialRecord;
-use aec_test::files::names_in;
-use world::Project;
+use aec_xtest::files::names_in;
 
 /// The version that most tests use.
 const VERSION: &str = "0.25.0";
 /// The Harbor environment of these tests.
 const ROOM: &str = "local_room:LocalRoom";
 
-/// A project with Harbor installed, or `None` if it cannot be installed.
-fn project(tasks: usize) -> Option<Project> {
+/// A project with Harbor installed. The environment of these tests needs root.
+fn project(tasks: usize) -> Project {
     project_of(VERSION, tasks)
 }
 
-fn project_of(version: &str, tasks: usize) -> Option<Project> {
-    let programs = aec_test::venv::with_harbor(version)?;
-    if !rustix::process::geteuid().is_root() {
-        aec_test::venv::skip("the tests' environment of Harbor needs root");
-        return None;
-    }
+fn project_of(version: &str, tasks: usize) -> Project {
+    let programs = aec_xtest::venv::with_harbor(version);
     let mut project = Project::with_tasks(tasks);
     // Last on the path: verifiers must not run with Harbor's own Python.
     let path = std::env::var("PATH").unwrap();
     project.env.set("PATH", &format!("{path}:{}", programs.display()));
     project.env.set("PYTHONPATH", python().to_str().unwrap());
-    Some(project)
+    project
 }
 
 fn python() -> PathBuf {

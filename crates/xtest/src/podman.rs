@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 
-use crate::venv::{directory, skip};
+use crate::venv::directory;
 use crate::wait::{until, until_some};
 
 /// The base image of tasks.
@@ -16,6 +16,9 @@ pub const IMAGE: &str = "docker.io/library/python:3.12-slim";
 /// `runc`, because the default runtime does not work on every kernel; limits that this process could set itself.
 const CONTAINERS_CONF: &str = "[containers]\ndefault_ulimits = [\"nofile=4096:4096\", \"nproc=4096:4096\"]\n\
     [engine]\nruntime = \"runc\"\ncgroup_manager = \"cgroupfs\"\nevents_logger = \"none\"\n";
+
+/// The name of a socket, before the id of the process of its tests.
+const SOCKET: &str = "aec-test-podman-";
 
 pub struct Podman {
     root: PathBuf,
@@ -37,26 +40,14 @@ impl Drop for Service {
 }
 
 impl Podman {
-    /// The engine that all tests of a process share. If there is none, this prints that the test is skipped.
-    pub fn get() -> Option<&'static Self> {
-        static PODMAN: OnceLock<Option<Podman>> = OnceLock::new();
-        PODMAN
-            .get_or_init(|| match Self::start() {
-                Ok(podman) => Some(podman),
-                Err(why) => {
-                    skip(&format!("no containers: {why}"));
-                    None
-                }
-            })
-            .as_ref()
+    /// The engine that all tests of a process share. Its tests need the part `podman`.
+    pub fn get() -> &'static Self {
+        static PODMAN: OnceLock<Result<Podman, String>> = OnceLock::new();
+        let started = PODMAN.get_or_init(Self::start).as_ref();
+        started.unwrap_or_else(|why| crate::cannot("start Podman", "podman", why))
     }
 
     fn start() -> Result<Self, String> {
-        for program in ["podman", "runc", "debootstrap", "setpriv"] {
-            if find(program).is_none() {
-                return Err(format!("there is no {program}"));
-            }
-        }
         let root = directory().join("podman");
         fs_err::create_dir_all(&root).map_err(|error| error.to_string())?;
         let lock = File::create(root.join("lock")).map_err(|error| error.to_string())?;
@@ -68,8 +59,9 @@ impl Podman {
             root.display()
         );
         fs_err::write(root.join("storage.conf"), storage).map_err(text)?;
+        remove_old_sockets();
         // Paths of sockets must be short.
-        let socket = std::env::temp_dir().join(format!("aec-test-podman-{}.sock", std::process::id()));
+        let socket = std::env::temp_dir().join(format!("{SOCKET}{}.sock", std::process::id()));
         let podman = Self { root, socket };
         if !podman.run(&["image", "exists", IMAGE]).is_ok_and(|output| output.status.success()) {
             podman.import()?;
@@ -140,6 +132,7 @@ impl Podman {
             std::fs::remove_dir_all(&root).ok();
             succeed(
                 Command::new("debootstrap")
+                    .env("PATH", format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default()))
                     .args(["--variant=minbase", "--include=python3", "bookworm"])
                     .arg(&root),
             )?;
@@ -203,6 +196,17 @@ impl Podman {
     }
 }
 
+/// Removes the sockets of processes that have ended: a service that is killed leaves its own behind.
+fn remove_old_sockets() {
+    for entry in std::fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let id = name.to_str().and_then(|name| name.strip_prefix(SOCKET)?.strip_suffix(".sock"));
+        if id.is_some_and(|id| !Path::new("/proc").join(id).exists()) {
+            std::fs::remove_file(entry.path()).ok();
+        }
+    }
+}
+
 /// Starts a service and waits until it answers.
 fn begun(mut command: Command, socket: &Path) -> Result<Child, String> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -234,10 +238,4 @@ fn succeed(command: &mut Command) -> Result<(), String> {
     let said = String::from_utf8_lossy(&output.stderr);
     let last: Vec<&str> = said.lines().rev().take(3).collect();
     Err(format!("{} failed: {}", command.get_program().to_string_lossy(), last.join("; ")))
-}
-
-fn find(program: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    let mut places = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
-    places.find_map(|place| Some(place.join(program)).filter(|file| file.is_file()))
 }

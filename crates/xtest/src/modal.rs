@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-use crate::venv::{install, skip};
+use crate::venv::install;
 
 /// The version of the client that the tests use.
 const CLIENT: &str = "modal-1.6.4";
@@ -24,15 +24,9 @@ pub struct ModalServers {
 }
 
 impl ModalServers {
-    /// Starts the servers. If the client cannot be installed, this prints that the test is skipped and returns `None`.
-    pub fn start() -> Option<Self> {
-        let environment = match install(CLIENT) {
-            Ok(environment) => environment,
-            Err(why) => {
-                skip(&format!("no {CLIENT}: {why}"));
-                return None;
-            }
-        };
+    /// Installs the client and starts the servers. Its tests need the part `packages`.
+    pub fn start() -> Self {
+        let environment = install(CLIENT);
         let directory = tempfile::tempdir().expect("a temporary directory");
         let (script, trace) = (directory.path().join("server.py"), directory.path().join("trace.jsonl"));
         fs_err::write(&script, SERVER).expect("a file");
@@ -47,7 +41,7 @@ impl ModalServers {
         let mut address = String::new();
         let mut said = BufReader::new(child.stdout.take().expect("what they say"));
         said.read_line(&mut address).expect("their address");
-        Some(Self { address: address.trim().to_owned(), programs, trace, child, _directory: directory })
+        Self { address: address.trim().to_owned(), programs, trace, child, _directory: directory }
     }
 
     /// How often a call was made.

@@ -15,15 +15,14 @@ use std::time::Duration;
 
 use aec_container::{ContainerRoom, Engine, EngineLimits, Purpose, TaskImage};
 use aec_sandbox::{ExecResult, ExecSpec, Limits, RoomSpec, Sandbox as _};
-use aec_test::podman::Podman;
+use aec_xtest::podman::Podman;
 
 /// The usual instructions of a task's image.
 const DOCKERFILE: &str = "FROM python:3.12-slim\nCOPY notes.txt /workspace/notes.txt\nENV COLOUR=green\n";
 
-/// The engine, or `None` if the test must be skipped.
-fn engine() -> Option<Engine> {
+fn engine() -> Engine {
     aec_sandbox::use_shim(env!("CARGO_BIN_EXE_aec-bench").into());
-    Podman::get().map(|podman| Engine::connect(&[podman.host()], EngineLimits::default()).unwrap())
+    Engine::connect(&[Podman::get().host()], EngineLimits::default()).unwrap()
 }
 
 /// An image with these instructions and a file for its workspace.
@@ -53,11 +52,11 @@ fn purpose(role: &'static str) -> Purpose {
 }
 
 /// A room with the usual image.
-fn open() -> Option<ContainerRoom> {
-    let engine = engine()?;
+fn open() -> ContainerRoom {
+    let engine = engine();
     let directory = tempfile::tempdir().unwrap();
     let image = image(directory.path(), DOCKERFILE);
-    Some(ContainerRoom::open(&engine, &image, &spec(), &purpose("agent")).unwrap())
+    ContainerRoom::open(&engine, &image, &spec(), &purpose("agent")).unwrap()
 }
 
 /// Runs a shell script in a room.

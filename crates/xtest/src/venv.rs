@@ -1,7 +1,6 @@
 //! Virtual environments from pinned requirements, made once for all tests, in the target directory.
 
 use std::fs::File;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -18,35 +17,20 @@ const REQUIREMENTS: [(&str, &str); 10] = [
     ("harbor-0.25.0", include_str!("../requirements/harbor-0.25.0.txt")),
 ];
 
-/// The interpreter of an environment with a version of `verifiers`. If the packages cannot be installed, this says that
-/// the test is skipped; in CI or with `AEC_TEST=full` it fails.
-pub fn with_verifiers(version: &str) -> Option<PathBuf> {
-    match install(&format!("verifiers-{version}")) {
-        Ok(environment) => Some(environment.join("bin/python")),
-        Err(why) => {
-            skip(&format!("no Python with verifiers {version}: {why}"));
-            None
-        }
-    }
+/// The interpreter of an environment with a version of `verifiers`. Its tests need the part `packages`.
+pub fn with_verifiers(version: &str) -> PathBuf {
+    install(&format!("verifiers-{version}")).join("bin/python")
 }
 
-/// The program directory of an environment with a version of Harbor, which needs Python 3.12. If it cannot be
-/// installed, this says that the test is skipped; in CI or with `AEC_TEST=full` it fails.
-pub fn with_harbor(version: &str) -> Option<PathBuf> {
-    let made = match recent_interpreter() {
-        Some(python) => install_by(&format!("harbor-{version}"), &python),
-        None => Err("there is no Python 3.12 or newer".to_owned()),
-    };
-    match made {
-        Ok(environment) => Some(environment.join("bin")),
-        Err(why) => {
-            skip(&format!("no Harbor {version}: {why}"));
-            None
-        }
-    }
+/// The program directory of an environment with a version of Harbor. Its tests need `packages` and `python312`.
+pub fn with_harbor(version: &str) -> PathBuf {
+    let python = recent_interpreter()
+        .unwrap_or_else(|| crate::cannot("find a Python 3.12 or newer", "python312", "none is on PATH"));
+    install_by(&format!("harbor-{version}"), &python).join("bin")
 }
 
-/// A Python interpreter of version 3.12 or newer: on the search path, or among those of pyenv.
+/// A Python interpreter of version 3.12 or newer: on the search path, or among those of pyenv. `needs.rs` looks in the
+/// same places.
 fn recent_interpreter() -> Option<PathBuf> {
     let question = "import os, sys; print(os.path.realpath(getattr(sys, '_base_executable', sys.executable))); \
                     sys.exit(sys.version_info < (3, 12))";
@@ -65,20 +49,17 @@ fn recent_interpreter() -> Option<PathBuf> {
     })
 }
 
-/// Prints why a test is skipped; in CI or with `AEC_TEST=full` it fails instead.
-pub fn skip(why: &str) {
-    let everything = crate::full() || std::env::var_os("CI").is_some();
-    assert!(!everything, "{why}");
-    // Not with a macro: the test harness hides what macros print in tests that pass.
-    writeln!(std::io::stderr(), "SKIPPED: {why}").ok();
-}
-
-/// The environment with this name, with all its requirements installed.
-pub fn install(name: &str) -> Result<PathBuf, String> {
+/// The environment with this name, with all its requirements installed. Its tests need the part `packages`.
+pub fn install(name: &str) -> PathBuf {
     install_by(name, &interpreter())
 }
 
-fn install_by(name: &str, python: &Path) -> Result<PathBuf, String> {
+fn install_by(name: &str, python: &Path) -> PathBuf {
+    try_install(name, python)
+        .unwrap_or_else(|why| crate::cannot(&format!("install {name}"), "packages", &why))
+}
+
+fn try_install(name: &str, python: &Path) -> Result<PathBuf, String> {
     let wanted = REQUIREMENTS.iter().find(|(known, _)| *known == name).map(|(_, wanted)| *wanted);
     let wanted = wanted.ok_or_else(|| format!("there are no requirements for {name}"))?;
     let environment = directory().join(name);
@@ -117,9 +98,7 @@ pub fn interpreter() -> PathBuf {
 
 /// The directory of all environments: beside the directory of the build profile of the tests.
 pub fn directory() -> PathBuf {
-    let program = std::env::current_exe().expect("the path of the tests");
-    let target = program.ancestors().nth(3).expect("tests lie in the target directory");
-    let directory = target.join("venvs");
+    let directory = crate::lock::target().join("venvs");
     fs_err::create_dir_all(&directory).expect("a directory of environments");
     directory.canonicalize().expect("a directory that exists")
 }

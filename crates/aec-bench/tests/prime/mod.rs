@@ -1,11 +1,7 @@
 //! Environment packages from outside: what `prime export` writes, which tasks the Python runtime then offers, and how
 //! the released versions of `verifiers` run them.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "a test stops at the first thing that is not as it should be"
-)]
+#![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it should be")]
 
 mod packages;
 mod refusals;

@@ -8,9 +8,11 @@
 )]
 
 pub mod bench;
+pub mod chance;
 pub mod environment;
 pub mod files;
 pub mod hub;
+pub mod lock;
 pub mod modal;
 pub mod podman;
 pub mod port;
@@ -27,6 +29,11 @@ use sha2::{Digest as _, Sha256};
 /// Whether `AEC_TEST=full` asks for the long versions of tests.
 pub fn full() -> bool {
     std::env::var_os("AEC_TEST").is_some_and(|tier| tier == "full")
+}
+
+/// Fails a test that needs a part of this machine (see `needs.rs`) which is there but does not work.
+pub fn cannot(what: &str, part: &str, why: &str) -> ! {
+    panic!("cannot {what}: {why}\nAEC_TEST_WITHOUT={part} leaves out the tests that need this")
 }
 
 /// The SHA-256 of some bytes, in hexadecimal.
