@@ -115,12 +115,24 @@ impl Decimal {
     }
 }
 
+/// The cost of what has no price. It is not known, and it is not nothing.
+pub const UNPRICED: &str = "unpriced";
+
 /// Dollars for display: cents, or four decimals below one dollar.
 pub fn dollars(amount: f64) -> String {
     match amount {
         0.0 => "$0".to_owned(),
         small if small.abs() < 1.0 => format!("${small:.4}"),
         large => format!("${large:.2}"),
+    }
+}
+
+/// What was spent for display, and how many attempts or calls had no price.
+pub fn cost(spent: f64, unpriced: usize) -> String {
+    match unpriced {
+        0 => dollars(spent),
+        _ if spent > 0.0 => format!("{} and {unpriced} {UNPRICED}", dollars(spent)),
+        _ => UNPRICED.to_owned(),
     }
 }
 
@@ -188,6 +200,7 @@ mod tests {
     #[test]
     fn dollars_are_short() {
         assert_eq!([0.0, 0.25, -0.5, 12.345].map(dollars), ["$0", "$0.2500", "$-0.5000", "$12.35"]);
+        assert_eq!([cost(0.0, 0), cost(0.0, 2), cost(1.5, 2)], ["$0", "unpriced", "$1.50 and 2 unpriced"]);
     }
 
     proptest! {

@@ -89,15 +89,39 @@ fn without_tail(id: &str) -> Option<(&str, &str)> {
     (is_number(number, 3) && is_number(seed, 1) && !stem.ends_with('/')).then_some((stem, number))
 }
 
+/// The labels of ids that have no words, such as those of trials: beginnings that are long enough to differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Beginnings {
+    letters: usize,
+}
+
+impl Default for Beginnings {
+    fn default() -> Self {
+        Self { letters: SHORTEST }
+    }
+}
+
+impl Beginnings {
+    pub fn of<'a>(ids: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut sorted: Vec<&str> = ids.into_iter().collect();
+        sorted.sort_unstable();
+        sorted.dedup();
+        let common =
+            |one: &str, other: &str| one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
+        let longest = sorted.windows(2).map(|pair| common(pair[0], pair[1])).max().unwrap_or(0);
+        Self { letters: SHORTEST.max(longest + 1) }
+    }
+
+    /// The label of one of the ids.
+    pub fn get(self, id: &str) -> &str {
+        id.get(..self.letters).unwrap_or(id)
+    }
+}
+
 /// Prefixes of the ids, long enough to differ, in the order of the ids.
 pub fn short<'a>(ids: &[&'a str]) -> Vec<&'a str> {
-    let mut sorted = ids.to_vec();
-    sorted.sort_unstable();
-    sorted.dedup();
-    let common = |one: &str, other: &str| one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
-    let longest = sorted.windows(2).map(|pair| common(pair[0], pair[1])).max().unwrap_or(0);
-    let letters = SHORTEST.max(longest + 1);
-    ids.iter().map(|id| id.get(..letters).unwrap_or(id)).collect()
+    let beginnings = Beginnings::of(ids.iter().copied());
+    ids.iter().map(|id| beginnings.get(id)).collect()
 }
 
 #[cfg(test)]
@@ -141,5 +165,7 @@ mod tests {
         assert_eq!(short(&["a", "b"]), ["a", "b"]);
         assert_eq!(short(&["same", "same"]), ["same", "same"]);
         assert!(short(&[]).is_empty());
+        assert_eq!(Beginnings::of(["737d140f-3ddd", "737d140f-3eee"]).get("737d140f-3eee"), "737d140f-3e");
+        assert_eq!(Beginnings::default().get("737d140f-3ddd"), "737d140f");
     }
 }

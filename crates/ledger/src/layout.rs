@@ -12,6 +12,7 @@
 //!
 //! Names that begin with `_` or `.` are not records.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use aec_base::content::ContentStore;
@@ -84,8 +85,9 @@ impl ExperimentDirectory {
     }
 }
 
-/// The base name of an attempt's files: the trial's id, with the number of the attempt from the second on.
-pub fn stem(trial: &Name, attempt: u32) -> String {
+/// The base name of an attempt's files: the trial's id, with the number of the attempt from the second on. The trial's
+/// label in place of its id gives the label of the attempt.
+pub fn stem(trial: &(impl Display + ?Sized), attempt: u32) -> String {
     if attempt <= 1 { trial.to_string() } else { format!("{trial}.{attempt}") }
 }
 

@@ -68,7 +68,7 @@ function intervalChart(title, rows, range, note) {
   rows.forEach((row, n) => {
     const y = n * 20 + 12;
     const label = shorten(row.label, row.heading ? 60 : 21);
-    drawing.append(svg(row.heading ? "text.heading" : "text", { x: row.heading ? 0 : row.indent ? 12 : 0, y: y + 4 }, svg("title", null, row.label), label));
+    drawing.append(svg(row.heading ? "text.heading" : "text", { x: row.heading ? 0 : row.indent ? 12 : 0, y: y + 4 }, svg("title", null, row.whole || row.label), label));
     if (row.heading) return;
     if (known(row.low) && known(row.high)) {
       const path = `M${x(row.low)},${y}H${x(row.high)}M${x(row.low)},${y - 5}v10M${x(row.high)},${y - 5}v10`;
@@ -86,29 +86,32 @@ function agentChart(report) {
   return intervalChart("Mean reward with 95 % interval", rows, rewardRange(rows.flatMap((row) => [row.low, row.high, row.mean])));
 }
 
+// A family may be named after a task.
+const groupLabel = (report, kind, name) => (kind === "family" && report.families.get(name)) || name;
+
 function groupChart(report, kind, title) {
   const groups = report.groups.filter((group) => group.kind === kind);
   const names = [...new Set(groups.map((group) => group.name))];
   names.sort(kind === "difficulty" ? byDifficulty : undefined);
   if (!names.length) return null;
-  if (names.length > 12) return groupTable(report, groups, names, title);
+  if (names.length > 12) return groupTable(report, kind, groups, names, title);
   const rows = [];
   for (const name of names) {
     const members = groups.filter((group) => group.name === name);
     const byAgent = members.filter((group) => known(group.agent));
     const shown = byAgent.length ? byAgent : members;
-    rows.push({ label: `${name} · ${plural(shown.reduce((sum, group) => sum + group.trials, 0), "trial")}`, heading: true });
+    rows.push({ label: `${groupLabel(report, kind, name)} · ${plural(shown.reduce((sum, group) => sum + group.trials, 0), "trial")}`, whole: name, heading: true });
     for (const g of shown) rows.push({ label: known(g.agent) ? report.labels[g.agent] : "all agents", indent: true, series: g.agent || 0, mean: g.mean, low: g.low, high: g.high, n: g.trials });
   }
   return intervalChart(title, rows, rewardRange(rows.flatMap((row) => [row.low, row.high, row.mean])));
 }
 
 // Too many groups for a chart.
-function groupTable(report, groups, names, title) {
+function groupTable(report, kind, groups, names, title) {
   const cell = (g) => (g ? `${decimals(g.mean, 3)} [${interval(g.low, g.high)}] n=${count(g.trials)}` : "–");
   const found = new Map(groups.map((g) => [`${g.agent ?? ""}/${g.name}`, g]));
   const agents = ["", ...report.labels.keys()].filter((agent) => groups.some((g) => (g.agent ?? "") === agent));
-  const rows = names.map((name) => [name, ...agents.map((agent) => cell(found.get(`${agent}/${name}`)))]);
+  const rows = names.map((name) => [labelled(groupLabel(report, kind, name), name), ...agents.map((agent) => cell(found.get(`${agent}/${name}`)))]);
   return figure(title, numberTable([plural(names.length, "group"), ...agents.map((agent) => (agent === "" ? "all agents" : report.labels[agent]))], rows));
 }
 
@@ -139,7 +142,7 @@ function outcomeChart(report) {
 
 function costChart(report) {
   const points = report.agents
-    .map((a, n) => ({ n, x: known(a.cost) && a.trials ? a.cost / a.trials : null, y: a.mean }))
+    .map((a, n) => ({ n, x: known(a.cost) && !a.unpriced && a.trials ? a.cost / a.trials : null, y: a.mean }))
     .filter((p) => known(p.x) && known(p.y));
   if (!points.some((p) => p.x > 0)) return null;
   const best = (p) => !points.some((q) => q.x <= p.x && q.y >= p.y && (q.x < p.x || q.y > p.y));
@@ -206,7 +209,8 @@ function taskChart(report, open) {
     columns.forEach((tasks, n) => {
       const cell = mean(tasks.reduce(([sum, k], t) => [sum + sums[row][t][0], k + sums[row][t][1]], [0, 0]));
       const box = { x: NAMES + n * width, y: y + 1, width: Math.max(width - (width > 4 ? 1 : 0), 0.5), height: 17 };
-      const title = svg("title", null, `${report.labels[row]} · ${tasks.length > 1 ? `${tasks.length} tasks, from ` : ""}${report.tasks[tasks[0]].id}: ${decimals(cell, 3)}`);
+      const first = report.tasks[tasks[0]];
+      const title = svg("title", null, `${report.labels[row]} · ${tasks.length > 1 ? `${tasks.length} tasks, from ` : ""}${first.label}: ${decimals(cell, 3)}${first.label === first.id ? "" : `\n${first.id}`}`);
       const go = tasks.length === 1 ? { click: () => open(row, tasks[0]) } : {};
       drawing.append(svg(known(cell) ? "rect.heat" : "rect.none", { ...box, ...go, "fill-opacity": known(cell) ? 0.07 + 0.93 * Math.min(1, Math.max(0, cell)) : 1 }, title));
     });
@@ -214,7 +218,7 @@ function taskChart(report, open) {
   });
   drawing.append(svg("text.tick", { x: NAMES, y: report.agents.length * 20 + 14 }, `← lower mean over all agents · ${plural(order.length, "task")}${share > 1 ? `, ${share} to a column` : ""} · higher →   stronger colour: more reward · outlined: none`));
   const shown = order.slice(0, 300);
-  const rows = shown.map((t) => [report.tasks[t].id, report.tasks[t].difficulty || "–", ...report.agents.map((_, a) => decimals(mean(sums[a][t]), 3))]);
+  const rows = shown.map((t) => [labelled(report.tasks[t].label, report.tasks[t].id), report.tasks[t].difficulty || "–", ...report.agents.map((_, a) => decimals(mean(sums[a][t]), 3))]);
   const table = numberTable(["task", "difficulty", ...report.labels], rows);
   if (shown.length < order.length) table.append(h("p.hint", null, `The ${shown.length} tasks with the lowest means of ${count(order.length)}.`));
   return figure("Reward by task", drawing, table);

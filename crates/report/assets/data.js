@@ -31,13 +31,6 @@ function agentLabels(agents) {
   });
 }
 
-// The directories that all paths begin with.
-function sharedPath(paths) {
-  let shared = paths[0] || "";
-  for (const path of paths) while (!path.startsWith(shared)) shared = shared.slice(0, -1);
-  return shared.slice(0, shared.lastIndexOf("/") + 1);
-}
-
 const DIFFICULTIES = ["trivial", "easy", "medium", "hard", "expert"];
 
 function byDifficulty(a, b) {
@@ -52,13 +45,16 @@ async function readReport() {
   report.size = t.id.length;
   report.labels = agentLabels(report.agents);
   // The name of an attempt, as the files of the ledger have it.
-  report.keys = t.id.map((id, i) => (t.attempt[i] > 1 ? `${id}.${t.attempt[i]}` : id));
+  const attempt = (id, i) => (t.attempt[i] > 1 ? `${id}.${t.attempt[i]}` : id);
+  report.keys = t.id.map(attempt);
+  // Its label, and those of families; tasks have theirs.
+  report.shortKeys = t.id.map((id, i) => attempt(id.slice(0, t.label[i]), i));
+  report.families = new Map(report.tasks.map((task) => [task.family, task.family_label || task.family]));
   report.byKey = new Map(report.keys.map((key, i) => [key, i]));
   report.results = t.id.map((_, i) => {
     if (t.outcome[i] !== "scored" || !known(t.reward[i])) return "fault";
     return t.reward[i] >= report.pass_reward ? "pass" : t.reward[i] <= 0 ? "fail" : "partial";
   });
-  report.shared = sharedPath(report.tasks.map((task) => task.id)).length;
   let at = 0;
   report.firstField = report.fields.count.map((n) => (at += n) - n);
   report.chunkOf = new Map(index.flatMap((trials, chunk) => trials.map((trial) => [trial, chunk])));

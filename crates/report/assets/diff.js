@@ -128,7 +128,7 @@ function fieldDiff(report, a, b) {
 
 function diffPage(report, a, b, actions) {
   const facts = [trialFacts(report, a), trialFacts(report, b)];
-  const rows = facts[0].map(([name, left], n) => [name, left, facts[1][n][1]]).filter(([, left, right]) => left !== "–" || right !== "–");
+  const rows = facts[0].map(([name, left], n) => [name, left, facts[1][n][1]]).filter(([name, left, right]) => name !== "trial id" && (left !== "–" || right !== "–"));
   const later = h("div", null, h("p.hint", null, "Unpacking …"));
   Promise.all([traceOf(report, a), traceOf(report, b)]).then((traces) => {
     const missing = traces.map((trace, n) => trace ? null : missingTrace(report, [a, b][n], "AB"[n])).filter(Boolean);
@@ -139,7 +139,7 @@ function diffPage(report, a, b, actions) {
       h("h2", null, "Trace"), diffView(traceText(left.entries), traceText(right.entries)),
     ]);
   });
-  const head = (i, name) => h("th", null, `${name} `, h("a", { href: actions.link(i) }, shorten(report.keys[i], 44)));
+  const head = (i, name) => h("th", null, `${name} `, h("a", { href: actions.link(i), title: visible(report.keys[i]) }, report.shortKeys[i]));
   return h("div.page", null, h("div.tools", null, h("h2", null, "Difference of two trials"), h("span.gap"), h("button", { type: "button", click: () => actions.diff(b, a) }, "Swap"), h("button", { type: "button", click: actions.unmark }, "Unmark both")),
     h("table.summary.facts", null, h("thead", null, h("tr", null, h("th"), head(a, "A"), head(b, "B"))),
       h("tbody", null, rows.map(([name, left, right]) => h(left === right ? "tr" : "tr.differs", null, h("th", { scope: "row" }, name), h("td.data", null, left), h("td.data", null, right))))),

@@ -47,13 +47,17 @@ function svg(tag, attributes, ...children) {
   return fill(element, attributes, children);
 }
 
+// A label, with the whole name on demand.
+const labelled = (label, whole) => h("span", { title: label === whole ? null : visible(whole) }, label);
+
 const known = (value) => value !== null && value !== undefined;
 const decimals = (value, digits) => (known(value) ? value.toFixed(digits) : "–");
 const count = (value) => (known(value) ? value.toLocaleString("en") : "–");
 const plural = (number, word) => `${count(number)} ${word}${number === 1 ? "" : "s"}`;
 
+// A cost that is not known is not nothing.
 function dollars(value) {
-  if (!known(value)) return "–";
+  if (!known(value)) return "unpriced";
   if (value === 0) return "$0";
   return `$${value.toFixed(Math.abs(value) < 1 ? 4 : 2)}`;
 }

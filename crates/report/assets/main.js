@@ -13,7 +13,7 @@ function trialFacts(report, i) {
   const agent = report.agents[t.agent[i]];
   const or = (text) => text || "–";
   return [
-    ["task", task.id], ["revision", or(task.revision)], ["discipline", or(task.discipline)], ["difficulty", or(task.difficulty)], ["family", or(task.family)],
+    ["trial id", report.keys[i]], ["task", task.label], ["task id", task.label === task.id ? "–" : task.id], ["revision", or(task.revision)], ["discipline", or(task.discipline)], ["difficulty", or(task.difficulty)], ["family", or(report.families.get(task.family))],
     ["agent", report.labels[t.agent[i]]], ["harness", or(agent.harness)], ["model", or(agent.model)], ["experiment", report.experiments[t.experiment[i]].id],
     ["repetition", count(t.repetition[i])], ["attempt", count(t.attempt[i])],
     ["outcome", t.outcome[i]], ["reward", decimals(t.reward[i], 4)], ["rescaled", decimals(t.rescaled[i], 4)],
@@ -61,7 +61,7 @@ function trialPage(report, state, i, actions) {
     append(later, [known(trace.answer) && folded("Answer as it was judged", () => foldedText(trace.answer)), traceReader(trace.entries)]);
   });
   return h("div.page", null,
-    h("div.tools", null, h("h2", null, "Trial ", h("code.data", null, report.keys[i])), h(`span.badge.r-${report.results[i]}`, null, `${report.results[i]} ${decimals(report.trials.reward[i], 3)}`), h("span.gap"),
+    h("div.tools", null, h("h2", null, "Trial ", h("code.data", { title: visible(report.keys[i]) }, report.shortKeys[i])), h(`span.badge.r-${report.results[i]}`, null, `${report.results[i]} ${decimals(report.trials.reward[i], 3)}`), h("span.gap"),
       h("button", { type: "button", "aria-pressed": String(marked), title: "Key m", click: () => { actions.mark(i); actions.show(); } }, marked ? "Marked for diff" : "Mark for diff"),
       neighbour(-1, "‹ Previous", "["), h("output", null, `${count(at + 1)} of ${count(rows.length)}`), neighbour(1, "Next ›", "]")),
     h("dl.facts", null, facts.map(([name, value]) => h(value.length > 34 ? "div.long" : "div", null, h("dt", null, name), h("dd.data", null, value)))),
@@ -133,7 +133,7 @@ function start(report) {
     } else if (trial !== null && named(trial) !== undefined) {
       state.opened = named(trial);
       page = trialPage(report, state, state.opened, actions);
-      title = `${trial} · ${title}`;
+      title = `${report.shortKeys[state.opened]} · ${title}`;
     } else if (route.has("diff") && named(route.get("diff")) !== undefined && named(route.get("with")) !== undefined) {
       state.marks = [named(route.get("diff")), named(route.get("with"))];
       page = diffPage(report, state.marks[0], state.marks[1], actions);

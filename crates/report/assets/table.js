@@ -7,12 +7,13 @@ const PRINTED = 2000;
 function trialColumns(report) {
   const t = report.trials;
   const task = (i) => report.tasks[t.task[i]];
+  const longest = report.shortKeys.reduce((most, label) => Math.max(most, label.length), 0);
   const text = (id, label, width, get) => ({ id, label, width, get, show: (i) => get(i) || "–" });
   const number = (id, label, width, column, show) => ({ id, label, width, number: true, get: (i) => column[i], show: (i) => show(column[i]) });
   // What is looked at most comes first; on a narrow screen the rest is reached by scrolling.
   const columns = [
-    { ...text("trial", "trial", 88, (i) => report.keys[i]), show: (i) => (report.keys[i].length > 10 ? report.keys[i].slice(0, 8) + (t.attempt[i] > 1 ? `.${t.attempt[i]}` : "") : report.keys[i]) },
-    text("task", "task", 250, (i) => task(i).id),
+    { ...text("trial", "trial", Math.min(Math.max(88, longest * 7.3 + 16), 260), (i) => report.keys[i]), show: (i) => report.shortKeys[i] },
+    { ...text("task", "task", 250, (i) => task(i).id), show: (i) => task(i).label },
     text("agent", "agent", 120, (i) => report.labels[t.agent[i]]),
     text("difficulty", "difficulty", 74, (i) => task(i).difficulty || ""),
     text("outcome", "outcome", 92, (i) => t.outcome[i]),
@@ -29,7 +30,7 @@ function trialColumns(report) {
     text("stop", "stop", 88, (i) => t.stop[i]),
     text("fault", "fault", 130, (i) => t.fault_kind[i]),
     text("discipline", "discipline", 100, (i) => task(i).discipline),
-    text("family", "family", 190, (i) => task(i).family),
+    { ...text("family", "family", 190, (i) => task(i).family), show: (i) => report.families.get(task(i).family) || "–" },
     text("experiment", "experiment", 130, (i) => report.experiments[t.experiment[i]].id),
     number("repetition", "rep.", 48, t.repetition, count),
     number("attempt", "try", 44, t.attempt, count),
@@ -37,7 +38,8 @@ function trialColumns(report) {
   // A column that says nothing, or the same for all, only takes room.
   const all = t.id.map((_, i) => i);
   const dull = { experiment: report.experiments.length < 2, attempt: all.every((i) => t.attempt[i] === 1), repetition: all.every((i) => t.repetition[i] === 1) };
-  return columns.map((column) => ({ ...column, hidden: dull[column.id] || !all.some((i) => known(column.get(i)) && column.get(i) !== "") }));
+  // That no trial has a price is news.
+  return columns.map((column) => ({ ...column, hidden: dull[column.id] || (column.id !== "cost" && !all.some((i) => known(column.get(i)) && column.get(i) !== "")) }));
 }
 
 // A spreadsheet must not take a text for a formula.
@@ -65,7 +67,8 @@ function selectTrials(report, columns, query) {
   if (words.length && !report.haystack) {
     const texts = ["trial", "task", "agent", "experiment", "difficulty", "discipline", "family", "outcome", "fault", "stop"];
     const readers = texts.map((id) => columns.find((column) => column.id === id).get);
-    report.haystack = report.keys.map((_, i) => `${readers.map((read) => read(i)).join("\n")}\n${report.trials.fault_message[i]}`.toLowerCase());
+    const label = (i) => report.tasks[report.trials.task[i]].label;
+    report.haystack = report.keys.map((_, i) => `${readers.map((read) => read(i)).join("\n")}\n${label(i)}\n${report.trials.fault_message[i]}`.toLowerCase());
   }
   const rows = [];
   for (let i = 0; i < report.size; i++) {
@@ -127,7 +130,7 @@ function trialTable(report, state, query, actions) {
   }
 
   function chip() {
-    return h("button.chip", { type: "button", click: () => actions.go({ ...query, task: "" }), "aria-label": "Show all tasks" }, `task ${shorten(query.task.split("/").pop(), 30)} ×`);
+    return h("button.chip", { type: "button", click: () => actions.go({ ...query, task: "" }), "aria-label": "Show all tasks", title: visible(query.task) }, `task ${shorten(report.tasks.find((task) => task.id === query.task)?.label || query.task, 60)} ×`);
   }
 
   function update(name, value) {
@@ -163,7 +166,7 @@ function trialTable(report, state, query, actions) {
       const value = column.show(i);
       const mood = column.id === "outcome" || column.id === "reward" ? ` r-${report.results[i]}` : "";
       return h("td", { class: `c-${column.id}${column.number ? " n" : ""}${mood}`, title: column.number ? null : visible(column.get(i)) },
-        column.id === "trial" ? h("a", { href: actions.link(i), tabindex: "-1" }, value) : column.id === "task" ? path(value.slice(report.shared)) : value);
+        column.id === "trial" ? h("a", { href: actions.link(i), tabindex: "-1" }, value) : column.id === "task" ? path(value) : value);
     });
     return h("tr", { id: `row-${at}`, "aria-rowindex": at + 2, "aria-selected": "false", click: (event) => { if (!event.target.closest("a, input")) actions.open(i); } },
       h("td.c-mark", null, box), cells);

@@ -10,6 +10,7 @@ pub mod frame;
 pub mod glance;
 pub mod group;
 pub mod html;
+pub mod label;
 pub mod leaderboard;
 mod missing;
 pub mod page;

@@ -26,13 +26,12 @@ function liveRun(box) {
   const show = (progress) => {
     bar.max = Math.max(1, known(progress.planned) ? progress.planned : progress.recorded);
     bar.value = progress.recorded;
-    const outcomes = Object.entries(progress.outcomes).map(([name, number]) => `${count(number)} ${name}`).join(", ");
-    const cost = progress.without_cost && !progress.cost_usd ? "–" : dollars(progress.cost_usd) + (progress.without_cost ? "+" : "");
-    counts.textContent = `${count(progress.recorded)}${known(progress.planned) ? ` of ${count(progress.planned)}` : ""} recorded${outcomes ? ` (${outcomes})` : ""} · ${count(progress.running)} under way · mean reward ${decimals(progress.mean_reward, 3)} · ${cost}`;
+    counts.textContent = visible(progress.counts);
     attempts.replaceChildren(...progress.under_way.map((attempt) => {
       const link = document.createElement("a");
       link.href = address("trial", box.dataset.experiment, attempt.stem);
-      link.textContent = visible(attempt.stem);
+      link.textContent = visible(attempt.label);
+      link.title = visible(attempt.stem);
       const item = document.createElement("li");
       item.append(link);
       if (attempt.silent_seconds >= 30) item.append(` silent for ${attempt.silent_seconds} s`);

@@ -8,6 +8,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use aec_base::decimal::UNPRICED;
 use aec_base::digest::Digest;
 use aec_base::file::{Links, open_regular};
 use aec_base::name::Name;
@@ -97,10 +98,19 @@ pub(crate) fn made(view: &View) -> usize {
 
 /// The cost of a run, and what its dollars leave out.
 pub(crate) fn cost(view: &View) -> String {
-    let dollars = words::dollars(Some(view.cost.total_usd));
+    let known = known_cost(view);
     match view.cost.left_out() {
-        Some(left_out) => format!("{dollars} and {left_out}"),
-        None => dollars,
+        Some(left_out) if known != UNPRICED => format!("{known} and {left_out}"),
+        _ => known,
+    }
+}
+
+/// The dollars of a run without those that are not known.
+pub(crate) fn known_cost(view: &View) -> String {
+    if view.cost.total_usd > 0.0 || view.cost.left_out().is_none() {
+        words::dollars(Some(view.cost.total_usd))
+    } else {
+        UNPRICED.to_owned()
     }
 }
 

@@ -41,6 +41,23 @@ impl Html {
         self.raw("<a href=\"").text(href.as_str()).raw("\">").text(text).raw("</a>")
     }
 
+    /// Adds a label, with the whole name on demand.
+    pub(crate) fn label(&mut self, label: &str, whole: &str) -> &mut Self {
+        if label == whole {
+            return self.text(label);
+        }
+        self.raw("<span title=\"").text(whole).raw("\">").text(label).raw("</span>")
+    }
+
+    /// Adds a link whose text is a label.
+    pub(crate) fn label_link(&mut self, href: &Href, label: &str, whole: &str) -> &mut Self {
+        if label == whole {
+            return self.link(href, label);
+        }
+        self.raw("<a href=\"").text(href.as_str()).raw("\" title=\"").text(whole);
+        self.raw("\">").text(label).raw("</a>")
+    }
+
     pub(crate) fn heading(&mut self, text: &str) -> &mut Self {
         self.raw("<h2>").text(text).raw("</h2>\n")
     }
@@ -99,9 +116,18 @@ pub(crate) type Columns<'a> = &'a [(&'static str, Align)];
 pub(crate) enum Cell {
     Text(String),
     Link(Href, String),
+    Label(Label),
     /// Text in a colour that shows how good it is; the text tells it too.
     Result(Class, String),
     Html(Html),
+}
+
+/// A short name for a whole one, which is shown on demand.
+#[derive(Clone, Debug)]
+pub(crate) struct Label {
+    href: Option<Href>,
+    label: String,
+    whole: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,10 +170,20 @@ impl Class {
 }
 
 impl Cell {
+    pub(crate) fn label(label: impl Into<String>, whole: impl Into<String>) -> Self {
+        Self::Label(Label { href: None, label: label.into(), whole: whole.into() })
+    }
+
+    /// A link whose text is a label.
+    pub(crate) fn label_link(href: Href, label: impl Into<String>, whole: impl Into<String>) -> Self {
+        Self::Label(Label { href: Some(href), label: label.into(), whole: whole.into() })
+    }
+
     /// The number of characters it shows; a large number for anything but text.
     fn length(&self) -> usize {
         match self {
             Self::Text(text) | Self::Link(_, text) | Self::Result(_, text) => text.chars().count(),
+            Self::Label(Label { label, .. }) => label.chars().count(),
             Self::Html(_) => usize::MAX,
         }
     }
@@ -156,6 +192,8 @@ impl Cell {
         match self {
             Self::Text(text) => html.text(text),
             Self::Link(href, text) => html.link(href, text),
+            Self::Label(Label { href: Some(href), label, whole }) => html.label_link(href, label, whole),
+            Self::Label(Label { href: None, label, whole }) => html.label(label, whole),
             Self::Result(class, text) => {
                 html.raw("<span class=\"").raw(class.style()).raw("\">").text(text).raw("</span>")
             }
@@ -232,14 +270,26 @@ pub(crate) fn select(
     words: &[&str],
     chosen: Option<&str>,
 ) {
+    select_labelled(html, name, label, all, words.iter().map(|word| (*word, *word)), chosen);
+}
+
+/// Adds a selection box whose words have labels.
+pub(crate) fn select_labelled<'a>(
+    html: &mut Html,
+    name: &'static str,
+    label: &str,
+    all: &str,
+    words: impl IntoIterator<Item = (&'a str, &'a str)>,
+    chosen: Option<&str>,
+) {
     html.raw("<select name=\"").raw(name).raw("\" aria-label=\"").text(label).raw("\">");
     html.raw("<option value=\"\">").text(all).raw("</option>");
-    for word in words {
+    for (word, label) in words {
         html.raw("<option");
-        if chosen == Some(*word) {
+        if chosen == Some(word) {
             html.raw(" selected");
         }
-        html.raw(" value=\"").text(word).raw("\">").text(word).raw("</option>");
+        html.raw(" value=\"").text(word).raw("\">").text(label).raw("</option>");
     }
     html.raw("</select>\n");
 }
@@ -255,6 +305,8 @@ mod tests {
         html.text(hostile)
             .prose(&format!("`{hostile}`{hostile}"))
             .link(&Href::new([hostile]), hostile)
+            .label(hostile, &format!("{hostile}/whole"))
+            .label_link(&Href::new([hostile]), hostile, &format!("{hostile}/whole"))
             .verbatim(hostile)
             .json("x", &hostile);
         table(&mut html, &[("a", Align::Left)], [vec![Cell::from(hostile)]]);

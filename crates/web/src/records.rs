@@ -1,17 +1,20 @@
 //! Reads the ledger: at most once a second for all requests together, with sums that are computed once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::sync::Arc;
 
+use aec_base::label::Beginnings;
 use aec_base::name::Name;
 use aec_base::problem::Problem;
 use aec_judge::verdict::Outcome;
 use aec_ledger::index::{Filter, Index, IndexError, Summary};
 use aec_ledger::jobs::LIVE;
+use aec_ledger::layout::stem;
 use aec_report::evaluate::{Evaluation, evaluate};
 use aec_report::group::{Group, Unit};
+use aec_report::label::PageLabels;
 use aec_report::selection::Selection;
 use aec_run::plan::Plan;
 use aec_run::session::{current_plan, sessions};
@@ -20,6 +23,7 @@ use serde::Serialize;
 
 use crate::respond::Trouble;
 use crate::site::Site;
+use crate::words;
 
 /// The state of the ledger at one moment.
 pub(crate) struct Snapshot {
@@ -54,6 +58,7 @@ pub(crate) struct Planned {
 pub(crate) struct Evaluated {
     pub(crate) selection: Selection,
     pub(crate) evaluation: Evaluation,
+    pub(crate) labels: Arc<PageLabels>,
     pub(crate) plan: Option<Planned>,
     /// Why the plan could not be read.
     pub(crate) plan_problem: Option<String>,
@@ -77,14 +82,21 @@ pub(crate) struct Progress {
     pub(crate) under_way: Vec<Attempt>,
     /// The number of running attempts; the list may be shorter.
     pub(crate) running: usize,
+    /// The same in words.
+    pub(crate) counts: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Attempt {
     pub(crate) stem: String,
+    /// The label of the attempt in its experiment.
+    pub(crate) label: String,
     /// Seconds since its last event, in steps.
     pub(crate) silent_seconds: Option<u64>,
 }
+
+/// The number of planned trials, and the labels of their ids.
+pub(crate) type PlannedTrials = Option<(usize, Beginnings)>;
 
 /// Most running attempts in the list.
 const SHOWN_ATTEMPTS: usize = 50;
@@ -166,7 +178,37 @@ impl Site {
                 selection.note_missing(&plan.expected(), &filter);
             }
             let evaluation = evaluate(&selection, Unit::Task);
-            Ok(Evaluated { selection, evaluation, plan: plan.map(planned), plan_problem })
+            let labels = Arc::new(labels(
+                plan.as_ref(),
+                selection.tasks.iter().map(|task| task.id.as_str()),
+                selection.trials.iter().map(|trial| &*trial.id),
+            ));
+            Ok(Evaluated { selection, evaluation, labels, plan: plan.map(planned), plan_problem })
+        })
+    }
+
+    /// The labels of everything that is planned or recorded in an experiment.
+    pub(crate) fn labels(&self, experiment: &Name) -> Result<Arc<PageLabels>, Trouble> {
+        let snapshot = self.snapshot()?;
+        let state = self.state(&snapshot, experiment);
+        if let Some(evaluated) = self.evaluated.known(experiment.as_str(), state) {
+            return Ok(Arc::clone(&evaluated.labels));
+        }
+        self.labels.get(experiment.as_str(), state, || {
+            let filter = Filter { experiments: vec![experiment.to_string()], ..Filter::default() };
+            let ((tasks, trials), _) = self.ask(|index| {
+                let (mut tasks, mut trials) = (BTreeSet::new(), Vec::new());
+                index.each(&filter, |brief| {
+                    trials.push(brief.trial_id.to_owned());
+                    if !tasks.contains(&brief.task.id) {
+                        tasks.insert(brief.task.id.clone());
+                    }
+                })?;
+                Ok((tasks, trials))
+            })?;
+            let (plan, _) = self.plan(experiment);
+            let (tasks, trials) = (tasks.iter().map(String::as_str), trials.iter().map(String::as_str));
+            Ok(labels(plan.as_ref(), tasks, trials))
         })
     }
 
@@ -204,19 +246,24 @@ impl Site {
         let snapshot = self.snapshot()?;
         let summary = snapshot.summary(experiment.as_str());
         let plan = self.planned_trials(experiment)?;
+        let planned = plan.map(|(trials, _)| trials);
         let live = self.places.jobs.join(experiment.as_str()).join(LIVE);
         let attempts = under_way(&live);
+        let beginnings = plan.map_or_else(
+            || Beginnings::of(attempts.iter().map(|attempt| attempt.trial_id.as_str())),
+            |(_, beginnings)| beginnings,
+        );
         let is_running = self.is_running(experiment);
         let recorded = summary.map_or(0, |summary| summary.trials.count);
-        Ok(Progress {
-            state: match plan {
+        let mut progress = Progress {
+            state: match planned {
                 _ if is_running => State::Running,
                 None => State::Unplanned,
                 Some(planned) if recorded >= planned => State::Complete,
                 Some(_) => State::Incomplete,
             }
             .name(),
-            planned: plan,
+            planned,
             recorded,
             outcomes: Outcome::ALL
                 .into_iter()
@@ -231,19 +278,26 @@ impl Site {
                 .iter()
                 .take(SHOWN_ATTEMPTS)
                 .map(|attempt| Attempt {
-                    stem: aec_ledger::layout::stem(&attempt.trial_id, attempt.attempt),
+                    stem: stem(&attempt.trial_id, attempt.attempt),
+                    label: stem(beginnings.get(attempt.trial_id.as_str()), attempt.attempt),
                     silent_seconds: attempt.silent_seconds.map(in_steps),
                 })
                 .collect(),
-        })
+            counts: String::new(),
+        };
+        progress.counts = counts(&progress);
+        Ok(progress)
     }
 
-    /// The number of trials in the plan. Plans are read once, because they can be long.
-    fn planned_trials(&self, experiment: &Name) -> Result<Option<usize>, Trouble> {
+    /// The trials of the plan. Plans are read once, because they can be long.
+    fn planned_trials(&self, experiment: &Name) -> Result<PlannedTrials, Trouble> {
         let state = self.plan_state(experiment);
         let known = self.plans.get(experiment.as_str(), state, || {
             let (plan, _) = self.plan(experiment);
-            Ok::<_, Trouble>(plan.map(|plan| planned(plan).trials))
+            Ok::<_, Trouble>(plan.map(|plan| {
+                let ids: Vec<Name> = plan.trials().into_iter().map(|trial| trial.id).collect();
+                (ids.len(), Beginnings::of(ids.iter().map(Name::as_str)))
+            }))
         })?;
         Ok(*known)
     }
@@ -262,6 +316,33 @@ impl Site {
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "seconds since an event")]
 fn in_steps(seconds: f64) -> u64 {
     (seconds.max(0.0) as u64) / 10 * 10
+}
+
+/// The labels of the tasks and trials of an experiment; those without a record are in its plan.
+fn labels<'a>(
+    plan: Option<&'a Plan>,
+    tasks: impl Iterator<Item = &'a str>,
+    trials: impl Iterator<Item = &'a str>,
+) -> PageLabels {
+    let ids: Vec<Name> = plan.into_iter().flat_map(Plan::trials).map(|trial| trial.id).collect();
+    let planned = plan.into_iter().flat_map(|plan| &plan.tasks).map(|task| task.task_id.as_str());
+    PageLabels::of(tasks.chain(planned), trials.map(|id| -> &str { id }).chain(ids.iter().map(Name::as_str)))
+}
+
+/// Progress in words.
+fn counts(progress: &Progress) -> String {
+    let planned =
+        progress.planned.map(|planned| format!(" of {}", words::count(planned))).unwrap_or_default();
+    let outcomes: Vec<String> =
+        progress.outcomes.iter().map(|(name, count)| format!("{} {name}", words::count(*count))).collect();
+    let outcomes = if outcomes.is_empty() { String::new() } else { format!(" ({})", outcomes.join(", ")) };
+    format!(
+        "{}{planned} recorded{outcomes} · {} under way · mean reward {} · {}",
+        words::count(progress.recorded),
+        words::count(progress.running),
+        words::share(progress.mean_reward),
+        words::cost(progress.cost_usd, progress.without_cost)
+    )
 }
 
 fn planned(plan: Plan) -> Planned {

@@ -5,17 +5,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use aec_author::library::Library;
+use aec_base::label::Labels;
 use aec_evolve::view::View;
 use aec_evolve::workspace::git::GitProgram;
 use aec_ledger::layout::Ledger;
 use aec_report::compare::Comparison;
+use aec_report::label::PageLabels;
 use aec_report::leaderboard::Leaderboard;
 use aec_task::catalogue::Catalogue;
 use tokio::sync::{Semaphore, watch};
 
 use crate::cache::Cache;
 use crate::evolutions::Line;
-use crate::records::{Evaluated, Overall, Snapshot};
+use crate::records::{Evaluated, Overall, PlannedTrials, Snapshot};
 use crate::respond::Trouble;
 use crate::trace::TraceMap;
 
@@ -62,7 +64,9 @@ pub(crate) struct Site {
     pub(crate) snapshot: Timed<Snapshot>,
     pub(crate) evaluated: Cache<Evaluated>,
     pub(crate) overall: Cache<Overall>,
-    pub(crate) plans: Cache<Option<usize>>,
+    /// Of experiments that are not evaluated.
+    pub(crate) labels: Cache<PageLabels>,
+    pub(crate) plans: Cache<PlannedTrials>,
     pub(crate) boards: Cache<Result<Leaderboard, Vec<(String, usize)>>>,
     pub(crate) comparisons: Cache<Comparison>,
     pub(crate) sides: Cache<Vec<String>>,
@@ -88,6 +92,7 @@ impl Site {
             // Each holds every trial of its experiment.
             evaluated: Cache::new(4),
             overall: Cache::new(1024),
+            labels: Cache::new(16),
             plans: Cache::new(1024),
             boards: Cache::new(16),
             comparisons: Cache::new(16),
@@ -107,6 +112,13 @@ impl Site {
 
     pub(crate) fn catalogue(&self) -> Arc<Catalogue> {
         self.catalogue.get(|| Catalogue::load(&self.places.tasks))
+    }
+
+    /// The labels of the project's tasks, whether they can be used or not.
+    pub(crate) fn task_labels(catalogue: &Catalogue) -> Labels {
+        let usable = catalogue.tasks.iter().map(|task| task.id.as_str());
+        let broken = catalogue.problems.iter().filter_map(|problem| problem.about.as_deref());
+        Labels::of(usable.chain(broken))
     }
 
     pub(crate) fn library(&self) -> Arc<Library> {

@@ -1,5 +1,6 @@
-//! Formats numbers in the same way on every page. Unknown values are a dash.
+//! Formats numbers in the same way on every page. Unknown values are a dash, and unknown costs are `unpriced`.
 
+use aec_base::decimal::UNPRICED;
 use aec_report::group::Group;
 use aec_report::html::thousands;
 use aec_report::stats::Interval;
@@ -25,20 +26,21 @@ pub(crate) fn signed_span(interval: Option<Interval>) -> String {
 }
 
 pub(crate) fn dollars(value: Option<f64>) -> String {
-    finite(value).map_or_else(|| UNKNOWN.to_owned(), aec_base::decimal::dollars)
+    finite(value).map_or_else(|| UNPRICED.to_owned(), aec_base::decimal::dollars)
 }
 
-/// Dollars of which some may be unknown.
-pub(crate) fn cost(known: f64, without: usize) -> String {
-    match without {
-        0 => dollars(Some(known)),
-        _ if known > 0.0 => format!("{}+", dollars(Some(known))),
-        _ => UNKNOWN.to_owned(),
-    }
+/// Dollars, and the number of attempts without a price.
+pub(crate) fn cost(known: f64, unpriced: usize) -> String {
+    finite(Some(known)).map_or_else(|| UNPRICED.to_owned(), |known| aec_base::decimal::cost(known, unpriced))
 }
 
 pub(crate) fn cost_of(group: &Group) -> String {
     cost(group.took.cost_usd, group.took.without_cost)
+}
+
+/// Dollars for each solved trial. If none is solved, there is no such number.
+pub(crate) fn cost_per_solved(group: &Group) -> String {
+    if group.solved == 0 { UNKNOWN.to_owned() } else { dollars(group.cost_per_solved) }
 }
 
 pub(crate) fn seconds(value: Option<f64>) -> String {
@@ -83,7 +85,8 @@ mod tests {
             [dollars(Some(0.0)), dollars(Some(0.25)), dollars(Some(12.5))],
             ["$0", "$0.2500", "$12.50"]
         );
-        assert_eq!([cost(0.0, 0), cost(0.0, 1), cost(2.0, 1)], ["$0", UNKNOWN, "$2.00+"]);
+        assert_eq!([dollars(None), cost(0.0, 0), cost(0.0, 1)], ["unpriced", "$0", "unpriced"]);
+        assert_eq!(cost(2.0, 1), "$2.00 and 1 unpriced");
         assert_eq!([bytes(999), bytes(1_234), bytes(12_345_678)], ["999 B", "1.2 kB", "12.3 MB"]);
         assert_eq!(moment("2026-01-02T03:04:05.678Z"), "2026-01-02 03:04:05");
     }

@@ -21,7 +21,9 @@ fn attempt(web: &Web) -> String {
     let progress =
         run.until(|name, data| name == "progress" && !data["under_way"].as_array().unwrap().is_empty());
     assert_eq!((progress["state"].as_str(), progress["planned"].as_u64()), (Some("running"), Some(1)));
-    progress["under_way"][0]["stem"].as_str().unwrap().to_owned()
+    let stem = progress["under_way"][0]["stem"].as_str().unwrap();
+    assert_eq!(progress["under_way"][0]["label"].as_str(), Some(&stem[..8]));
+    stem.to_owned()
 }
 
 #[test]
@@ -63,6 +65,7 @@ fn events_come_as_they_are_written_and_the_record_takes_their_place() {
     let progress = run.until(|name, data| name == "progress" && data["state"] == "complete");
     assert_eq!(progress["recorded"].as_u64(), Some(1));
     assert_eq!(progress["mean_reward"].as_f64(), Some(1.0));
+    assert!(progress["counts"].as_str().unwrap().ends_with(" · unpriced"), "{progress}");
     run.until(|name, _| name == "end");
 }
 

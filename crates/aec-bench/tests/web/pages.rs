@@ -90,6 +90,50 @@ fn every_page_has_what_belongs_on_it_and_all_of_it_is_inert() {
 }
 
 #[test]
+fn ids_are_labels_and_whole_ones_are_there_on_demand() {
+    let project = Project::new();
+    let id = |number| format!("generated/s/civil/flow/channel-easy-20260524-00{number}");
+    for number in [0, 1] {
+        project.task(&id(number));
+    }
+    project.ok("run generated --harness oracle -e labels");
+    project.ok("dataset create --name both --version 1.0.0");
+    let web = Web::start(&project);
+    let (whole, label) = (id(0), "flow/channel-easy#000");
+    let link = format!(" title=\"{whole}\">{label}</a>");
+    let by_label = format!("/experiment/labels?task={}", label.replace('#', "%23"));
+    for path in [
+        "/experiment/labels",
+        &format!("/experiment/labels?task={whole}"),
+        &by_label,
+        "/library",
+        "/datasets/both@1.0.0",
+    ] {
+        let page = web.page(path);
+        assert!(page.contains(&link), "{path}: {page}");
+        assert!(!page.contains(&format!(">{whole}<")), "{path}: {page}");
+    }
+    let page = web.page(&by_label);
+    assert!(page.contains("1 trials"), "{page}");
+    let trial = &page.split("/trial/labels/").nth(1).unwrap()[..36];
+    let short = &trial[..8];
+    for query in [whole.as_str(), "flow/channel-easy%23000"] {
+        assert!(web.page(&format!("/search?q={query}")).contains(&link), "{query}");
+    }
+    let page = web.page(&format!("/search?q={trial}"));
+    assert!(page.contains(&format!("title=\"labels/{trial}\">labels/{short}</a>")), "{page}");
+    let page = web.page(&format!("/library/{whole}"));
+    assert!(page.contains(&format!("<h1><span title=\"{whole}\">{label}</span></h1>")), "{page}");
+    assert!(page.contains(&format!("<dd class=\"data\">{whole}</dd>")), "{page}");
+    assert!(page.contains(&format!(" title=\"{trial}\">{short}</a>")), "{page}");
+    let page = web.page(&format!("/trial/labels/{trial}"));
+    assert!(page.contains(&format!("<code><span title=\"{trial}\">{short}</span></code>")), "{page}");
+    for id in [trial, &whole] {
+        assert!(page.contains(&format!("<dd class=\"data\">{id}</dd>")), "{page}");
+    }
+}
+
+#[test]
 fn assets_have_their_digests_in_their_addresses_and_pages_have_a_policy() {
     let project = Project::new();
     let web = Web::start(&project);

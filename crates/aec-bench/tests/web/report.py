@@ -73,6 +73,9 @@ def table(watched):
     rows(page).first.wait_for()
     assert rows(page).count() < 80, "only rows in sight are in the page"
     assert "300 of 300" in page.locator(".tools output").inner_text()
+    task = rows(page).first.locator("td.c-task")
+    assert task.text_content().startswith("structural/beam-")
+    assert task.get_attribute("title").startswith("generated/s/structural/beam-")
     page.locator("th.c-reward button").click()
     rewards = [float(cell) for cell in cells(page, "reward") if cell != "–"]
     assert rewards == sorted(rewards, reverse=True) and len(rewards) > 5

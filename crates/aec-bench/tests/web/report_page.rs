@@ -28,7 +28,7 @@ fn project() -> TestEnv {
             record.agent.name = Name::parse("other").unwrap();
             record.agent.digest = Digest::of(b"other");
         }
-        record.task.task_id = format!("structural/beam-{:02}", number / 2 % 30);
+        record.task.task_id = format!("generated/s/structural/beam-{:02}", number / 2 % 30);
         record.task.task_revision = Digest::of(record.task.task_id.as_bytes());
         record.task.family = HOSTILE.into();
         record.task.difficulty = Some(["easy", "medium", "hard"][number as usize / 2 % 3].to_owned());

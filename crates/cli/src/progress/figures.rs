@@ -2,13 +2,11 @@
 
 use std::time::Duration;
 
+pub(crate) use aec_base::decimal::UNPRICED;
 use aec_model::money::MicroDollars;
 
 /// Shown instead of a value that is not known yet.
 pub(crate) const UNKNOWN: &str = "—";
-
-/// The cost of what has no price.
-pub(crate) const UNPRICED: &str = "unpriced";
 
 /// Money, rounded up: cents, or two digits of less than a cent.
 pub(crate) fn money(amount: MicroDollars) -> String {

@@ -62,8 +62,11 @@ pub struct Agent {
     /// Mean with zero for every trial that has no reward or was not run.
     pub worst_case: Option<f64>,
     pub pass_rate: Option<f64>,
+    /// Dollars of the attempts with a price.
     pub cost: Option<f64>,
-    /// Dollars per solved task.
+    /// Attempts without a price.
+    pub unpriced: usize,
+    /// Dollars per solved task; absent if an attempt has no price, or if no task is solved.
     pub cost_per_solved: Option<f64>,
     pub tokens_in: Option<u64>,
     pub tokens_out: Option<u64>,

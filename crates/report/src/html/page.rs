@@ -1,5 +1,7 @@
 //! The page around the data: head, the content for readers without a script, and the blocks that the script unpacks.
 
+use aec_base::decimal::{UNPRICED, cost, dollars};
+
 use super::Omitted;
 use super::assets::{STYLE, policy, script};
 use super::document::{Agent, Document};
@@ -179,8 +181,12 @@ fn agent_row(agent: &Agent) -> String {
         share(agent.without_infra),
         share(agent.worst_case),
         share(agent.pass_rate),
-        dollars(agent.cost),
-        dollars(agent.cost_per_solved),
+        finite(agent.cost).map_or_else(|| UNPRICED.to_owned(), |spent| cost(spent, agent.unpriced)),
+        match finite(agent.cost_per_solved) {
+            Some(each) => dollars(each),
+            None if agent.unpriced > 0 => UNPRICED.to_owned(),
+            None => unknown(),
+        },
         agent.tokens_in.map_or_else(unknown, short_count),
         agent.tokens_out.map_or_else(unknown, short_count),
         finite(agent.seconds).map_or_else(unknown, |seconds| format!("{seconds:.1}")),
@@ -212,8 +218,4 @@ fn short_count(count: u64) -> String {
 fn share(value: Option<f64>) -> String {
     // Adding zero turns a negative zero into zero.
     finite(value).map_or_else(unknown, |value| format!("{:.3}", value + 0.0))
-}
-
-fn dollars(value: Option<f64>) -> String {
-    finite(value).map_or_else(unknown, aec_base::decimal::dollars)
 }

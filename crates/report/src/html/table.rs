@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::document::{Agent, Comparison, Curve, Document, Experiment, Group, Task, Trial};
 use super::pack::{Number, Texts, texts};
 use super::text::clip;
+use crate::label::PageLabels;
 
 /// Longest value of a field; a verifier may quote a long text of an agent.
 const VALUE: usize = 400;
@@ -23,7 +24,7 @@ pub(super) struct Table<'a> {
     notes: &'a [String],
     experiments: &'a [Experiment],
     agents: &'a [Agent],
-    tasks: Vec<Task>,
+    tasks: Vec<LabelledTask>,
     groups: &'a [Group],
     curves: &'a [Curve],
     comparison: Option<&'a Comparison>,
@@ -31,11 +32,34 @@ pub(super) struct Table<'a> {
     fields: Fields,
 }
 
+#[derive(Serialize)]
+struct LabelledTask {
+    label: String,
+    /// Absent if it is the family.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    family_label: Option<String>,
+    #[serde(flatten)]
+    task: Task,
+}
+
+impl LabelledTask {
+    fn new(task: &Task, labels: &PageLabels) -> Self {
+        let family = labels.family(&task.family);
+        Self {
+            label: labels.task(&task.id).to_owned(),
+            family_label: (family != task.family).then(|| family.into_owned()),
+            task: Task { prompt: prompt(task), ..task.clone() },
+        }
+    }
+}
+
 /// Columns of trials. Absent texts are empty.
 #[derive(Default, Serialize)]
 struct Trials {
     #[serde(serialize_with = "texts")]
     id: Texts,
+    /// How much of the id is the label, in the units of the script's texts.
+    label: Vec<usize>,
     task: Vec<usize>,
     agent: Vec<usize>,
     experiment: Vec<usize>,
@@ -83,9 +107,10 @@ struct Fields {
 }
 
 impl Trials {
-    fn push(&mut self, trial: &Trial, has_trace: bool) {
+    fn push(&mut self, trial: &Trial, label: &str, has_trace: bool) {
         let optional = |text: &Option<String>| clip(text.as_deref().unwrap_or(""), MESSAGE).into_owned();
         self.id.push(&trial.id);
+        self.label.push(label.encode_utf16().count());
         self.task.push(trial.task);
         self.agent.push(trial.agent);
         self.experiment.push(trial.experiment);
@@ -126,6 +151,10 @@ impl Fields {
 
 impl<'a> Table<'a> {
     pub(super) fn new(document: &'a Document) -> Self {
+        let labels = PageLabels::of(
+            document.tasks.iter().map(|task| task.id.as_str()),
+            document.trials.iter().map(|trial| trial.id.as_str()),
+        );
         let mut trials = Trials::default();
         let mut fields = Fields::default();
         let mut has_trace: Vec<bool> =
@@ -134,10 +163,10 @@ impl<'a> Table<'a> {
             has_trace[trace.trial] = true;
         }
         for (trial, has_trace) in document.trials.iter().zip(has_trace) {
-            trials.push(trial, has_trace);
+            trials.push(trial, labels.trial(&trial.id), has_trace);
             fields.push(trial);
         }
-        let tasks = document.tasks.iter().map(|task| Task { prompt: prompt(task), ..task.clone() }).collect();
+        let tasks = document.tasks.iter().map(|task| LabelledTask::new(task, &labels)).collect();
         Self {
             title: &document.title,
             tool: &document.tool,
@@ -157,7 +186,7 @@ impl<'a> Table<'a> {
 
     /// Leaves the prompts out and returns their number.
     pub(super) fn drop_prompts(&mut self) -> usize {
-        self.tasks.iter_mut().filter_map(|task| task.prompt.take()).count()
+        self.tasks.iter_mut().filter_map(|task| task.task.prompt.take()).count()
     }
 }
 

@@ -89,6 +89,48 @@ fn the_same_document_gives_the_same_bytes() {
 }
 
 #[test]
+fn tasks_and_trials_have_labels_and_whole_ids() {
+    let mut document = document(3, 10);
+    for (task, id) in
+        document.tasks.iter_mut().zip(["a/b/c/beam-easy-7-000", "a/b/c/beam-easy-7-001", "a/b/d/slab"])
+    {
+        task.family = format!("task:{id}");
+        task.id = id.into();
+    }
+    for (trial, id) in
+        document.trials.iter_mut().zip(["737d140f-3ddd-8000", "737d140f-3eee-8000", "é漢字é漢字é漢字"])
+    {
+        trial.id = id.into();
+    }
+    let table = block(&render(&document, &Budget::default()).unwrap().html, "data-table");
+    let tasks: Vec<[&str; 3]> = (0..3)
+        .map(|at| ["id", "label", "family_label"].map(|key| table["tasks"][at][key].as_str().unwrap()))
+        .collect();
+    assert_eq!(tasks[0], ["a/b/c/beam-easy-7-000", "c/beam-easy#000", "task:c/beam-easy#000"]);
+    assert_eq!(tasks[2], ["a/b/d/slab", "d/slab", "task:d/slab"]);
+    assert_eq!(table["trials"]["id"]["t"][0], "737d140f-3ddd-8000");
+    // The third id cannot be cut there, so it is its own label; the script counts its letters in units of 16 bits.
+    assert_eq!(table["trials"]["label"], serde_json::json!([11, 11, 9]));
+}
+
+#[test]
+fn what_has_no_price_is_not_free() {
+    let told = |cost, unpriced, cost_per_solved| -> Vec<String> {
+        let mut document = document(0, 0);
+        document.agents[0] = Agent { cost, unpriced, cost_per_solved, ..Agent::default() };
+        let html = render(&document, &Budget::default()).unwrap().html;
+        let row = html.split_once("<tbody>").unwrap().1.split_once("</tr>").unwrap().0;
+        let cells = row.split("<td class=\"n\">").skip(9).take(2);
+        cells.map(|cell| cell.trim_end_matches("</td>").to_owned()).collect()
+    };
+    assert_eq!(told(Some(0.0), 0, None), ["$0", "–"]);
+    assert_eq!(told(Some(1.5), 0, Some(0.75)), ["$1.50", "$0.7500"]);
+    assert_eq!(told(Some(1.5), 2, None), ["$1.50 and 2 unpriced", "unpriced"]);
+    assert_eq!(told(Some(0.0), 2, None), ["unpriced", "unpriced"]);
+    assert_eq!(told(None, 0, None), ["unpriced", "–"]);
+}
+
+#[test]
 fn everything_fits_when_there_is_room() {
     let rendered = render(&document(8, 100), &Budget::default()).unwrap();
     assert_eq!((rendered.omitted.kept, rendered.omitted.traces), (8, 0));

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use aec_base::file::{Links, read_text};
+use aec_base::label::Labels;
 use serde::Deserialize;
 
-use super::{Page, Pager, ROWS, empty};
-use crate::href::{self, Asked};
+use super::{Page, Pager, ROWS, empty, task_link};
+use crate::href::Asked;
 use crate::html::{Align, Cell, Class, Html, select, table};
 use crate::respond::Trouble;
 use crate::site::Site;
@@ -89,8 +90,9 @@ pub(crate) fn page(site: &Site, asked: &Asked) -> Result<Page, Trouble> {
                 return Ok(Page::new("Audits", "audits", body));
             }
         };
-    audits(&mut body, asked, &envelope);
-    findings(&mut body, &envelope);
+    let labels = Labels::of(envelope.data.audits.iter().map(|audit| audit.task_id.as_str()));
+    audits(&mut body, asked, &envelope, &labels);
+    findings(&mut body, &envelope, &labels);
     Ok(Page::new("Audits", "audits", body))
 }
 
@@ -116,7 +118,7 @@ fn tally(tally: Tally) -> Cell {
     Cell::Result(class, format!("{} of {}", tally.good, tally.all))
 }
 
-fn audits(html: &mut Html, asked: &Asked, envelope: &Envelope) {
+fn audits(html: &mut Html, asked: &Asked, envelope: &Envelope, labels: &Labels) {
     let all = &envelope.data.audits;
     let pager = Pager::new(asked, all.len());
     table(
@@ -135,7 +137,7 @@ fn audits(html: &mut Html, asked: &Asked, envelope: &Envelope) {
                 (floor, _) => words::share(*floor),
             };
             vec![
-                Cell::Link(href::task(&audit.task_id), audit.task_id.clone()),
+                task_link(labels, &audit.task_id),
                 tally(audit.mutants),
                 tally(audit.equivalents),
                 floor.into(),
@@ -151,7 +153,7 @@ fn audits(html: &mut Html, asked: &Asked, envelope: &Envelope) {
     pager.show(html, asked, "tasks");
 }
 
-fn findings(html: &mut Html, envelope: &Envelope) {
+fn findings(html: &mut Html, envelope: &Envelope, labels: &Labels) {
     html.heading("Findings");
     let all: Vec<&Finding> = envelope.errors.iter().chain(&envelope.data.notes).collect();
     if all.is_empty() {
@@ -168,10 +170,11 @@ fn findings(html: &mut Html, envelope: &Envelope) {
             ("what to do", Align::Left),
         ],
         all.iter().take(ROWS).map(|finding| {
+            let about = finding.about.as_deref().unwrap_or_default();
             vec![
                 finding.severity.clone().into(),
                 finding.id.clone().unwrap_or_default().into(),
-                finding.about.clone().unwrap_or_default().into(),
+                Cell::label(labels.get(about), about),
                 finding.what.clone().into(),
                 finding.fix.clone().unwrap_or_default().into(),
             ]

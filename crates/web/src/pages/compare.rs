@@ -6,10 +6,11 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use aec_ledger::index::{Attempts, Filter};
 use aec_report::compare::{Arm, Comparison, Part, Question, Sample, Side, VerdictKind, compare};
 use aec_report::glance::each_record;
+use aec_report::label::PageLabels;
 
 use super::{Page, ROWS, empty};
 use crate::href::Asked;
-use crate::html::{Align, Class, Html, select, table};
+use crate::html::{Align, Cell, Class, Html, select, table};
 use crate::records::Snapshot;
 use crate::respond::Trouble;
 use crate::site::Site;
@@ -140,13 +141,14 @@ fn show(html: &mut Html, comparison: &Comparison) {
     ));
     metrics(html, comparison);
     power(html, comparison);
+    let labels = PageLabels::of(comparison.by.task.iter().map(|part| part.name.as_str()), []);
     for (title, parts) in [
         ("By difficulty", &comparison.by.difficulty),
         ("By family", &comparison.by.family),
         ("By task", &comparison.by.task),
     ] {
         html.heading(title);
-        show_parts(html, parts);
+        show_parts(html, parts, &labels);
     }
 }
 
@@ -185,7 +187,7 @@ fn power(html: &mut Html, comparison: &Comparison) {
     }
 }
 
-fn show_parts(html: &mut Html, parts: &[Part]) {
+fn show_parts(html: &mut Html, parts: &[Part], labels: &PageLabels) {
     table(
         html,
         &[
@@ -200,7 +202,7 @@ fn show_parts(html: &mut Html, parts: &[Part]) {
         ],
         parts.iter().take(ROWS).map(|part| {
             vec![
-                part.name.clone().into(),
+                Cell::label(labels.family(labels.task(&part.name)), &part.name),
                 words::count(part.tasks).into(),
                 side(&part.base).into(),
                 side(&part.other).into(),

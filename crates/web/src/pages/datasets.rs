@@ -1,5 +1,6 @@
 //! Datasets, and a cheap check that their tasks still exist.
 
+use aec_base::label::Labels;
 use aec_ledger::index::Filter;
 use aec_task::dataset::manifest::Manifest;
 use aec_task::dataset::reference::DatasetRef;
@@ -7,7 +8,7 @@ use aec_task::dataset::store::Store;
 use aec_task::file::Difficulty;
 
 use super::library::tags;
-use super::{Page, Pager, crumbs, empty, problems};
+use super::{Page, Pager, crumbs, empty, problems, task_link};
 use crate::href::{self, Asked, Href};
 use crate::html::{Align, Cell, Class, Html, facts, table};
 use crate::respond::Trouble;
@@ -47,7 +48,7 @@ pub(crate) fn list(site: &Site, asked: &Asked) -> Page {
         );
         pager.show(&mut body, asked, "datasets");
     }
-    problems(&mut body, &found);
+    problems(&mut body, &found, &Labels::default());
     Page::new("Datasets", "datasets", body)
 }
 
@@ -91,6 +92,12 @@ pub(crate) fn dataset(site: &Site, asked: &Asked) -> Result<Page, Trouble> {
     let is_there = |id: &str| catalogue.tasks.iter().any(|task| task.id.is(id));
     integrity(&mut body, &manifest, &is_there);
     experiments(&mut body, site, &title)?;
+    let ids: Vec<String> = manifest
+        .tasks
+        .iter()
+        .map(|task| task.id().map_or_else(|| task.task_id.clone(), |id| id.to_string()))
+        .collect();
+    let labels = Labels::of(ids.iter().map(String::as_str));
     body.heading("Tasks");
     let pager = Pager::new(asked, manifest.tasks.len());
     table(
@@ -103,11 +110,10 @@ pub(crate) fn dataset(site: &Site, asked: &Asked) -> Result<Page, Trouble> {
             ("here", Align::Left),
             ("tags", Align::Left),
         ],
-        manifest.tasks[pager.range()].iter().map(|task| {
-            let id = task.id().map_or_else(|| task.task_id.clone(), |id| id.to_string());
+        manifest.tasks[pager.range()].iter().zip(&ids[pager.range()]).map(|(task, id)| {
             let here = is_there(&task.task_id);
             vec![
-                if here { Cell::Link(href::task(&id), id) } else { id.into() },
+                if here { task_link(&labels, id) } else { Cell::label(labels.get(id), id) },
                 task.domain.clone().into(),
                 task.difficulty.map_or("unknown", Difficulty::name).into(),
                 task.content_hash.hex()[..12].to_owned().into(),

@@ -37,7 +37,7 @@ pub(crate) fn page(site: &Site, asked: &Asked) -> Result<Page, Trouble> {
     }
     overview(&mut body, &evaluated);
     tables(&mut body, &name, &evaluated);
-    trials::show(&mut body, asked, &evaluated.selection);
+    trials::show(&mut body, asked, &evaluated);
     Ok(Page::new(name.to_string(), "", body))
 }
 
@@ -71,28 +71,13 @@ fn live(html: &mut Html, name: &Name, progress: &Progress) {
     html.raw("\" data-stream=\"").text(stream.as_str()).raw("\">\n<progress id=\"live-bar\" max=\"");
     html.text(&progress.planned.unwrap_or(progress.recorded).max(1).to_string()).raw("\" value=\"");
     html.text(&progress.recorded.to_string()).raw("\"></progress>\n<p id=\"live-counts\">");
-    html.text(&counts(progress)).raw("</p>\n<ul id=\"live-attempts\">");
+    html.text(&progress.counts).raw("</p>\n<ul id=\"live-attempts\">");
     for attempt in &progress.under_way {
         html.raw("<li>")
-            .link(&Href::new(["trial", name.as_str(), &attempt.stem]), &attempt.stem)
+            .label_link(&Href::new(["trial", name.as_str(), &attempt.stem]), &attempt.label, &attempt.stem)
             .raw("</li>");
     }
     html.raw("</ul>\n</section>\n");
-}
-
-fn counts(progress: &Progress) -> String {
-    let planned =
-        progress.planned.map(|planned| format!(" of {}", words::count(planned))).unwrap_or_default();
-    let outcomes: Vec<String> =
-        progress.outcomes.iter().map(|(name, count)| format!("{} {name}", words::count(*count))).collect();
-    let outcomes = if outcomes.is_empty() { String::new() } else { format!(" ({})", outcomes.join(", ")) };
-    format!(
-        "{}{planned} recorded{outcomes} · {} under way · mean reward {} · {}",
-        words::count(progress.recorded),
-        words::count(progress.running),
-        words::share(progress.mean_reward),
-        words::cost(progress.cost_usd, progress.without_cost)
-    )
 }
 
 fn overview(html: &mut Html, evaluated: &Evaluated) {
@@ -138,7 +123,7 @@ fn overview(html: &mut Html, evaluated: &Evaluated) {
             ("repetitions", plan.map_or_else(String::new, |plan| plan.repetitions.to_string()).into()),
             ("outcomes", outcomes.join(", ").into()),
             ("over several tries", passes.join("; ").into()),
-            ("dollars for each solved", words::dollars(group.cost_per_solved).into()),
+            ("dollars for each solved", words::cost_per_solved(group).into()),
             (
                 "tokens in / out",
                 format!(
@@ -181,6 +166,10 @@ fn tables(html: &mut Html, name: &Name, evaluated: &Evaluated) {
             };
             href::experiment(name.as_str()).with(parameter, value)
         };
+        let label = |name: &str| match parameter {
+            "family" => evaluated.labels.family(name).into_owned(),
+            _ => name.to_owned(),
+        };
         table(
             html,
             &[
@@ -194,7 +183,7 @@ fn tables(html: &mut Html, name: &Name, evaluated: &Evaluated) {
             ],
             groups.iter().take(ROWS).map(|group| {
                 vec![
-                    Cell::Link(link(group), group.name.clone()),
+                    Cell::label_link(link(group), label(&group.name), &group.name),
                     words::count(group.trials).into(),
                     words::share(group.mean_reward).into(),
                     words::span(group.interval).into(),

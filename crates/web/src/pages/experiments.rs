@@ -109,14 +109,13 @@ fn row(site: &Site, name: &Name, summary: Option<&Summary>, overall: Option<&Ove
         trials.into(),
         words::share(mean).into(),
         words::span(overall.and_then(|overall| overall.group.interval)).into(),
-        summary
-            .map_or_else(
-                || words::UNKNOWN.to_owned(),
-                |summary| words::cost(summary.cost_usd, summary.trials.without_cost),
-            )
-            .into(),
+        summary.map_or_else(|| words::cost(0.0, 0), cost).into(),
         last.map_or_else(|| words::UNKNOWN.to_owned(), |last| words::moment(last.as_str())).into(),
     ]
+}
+
+fn cost(summary: &Summary) -> String {
+    words::cost(summary.cost_usd, summary.trials.without_cost)
 }
 
 pub(crate) fn badge(state: &'static str) -> Html {

@@ -2,6 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
+use aec_base::label::Labels;
 use aec_base::name::Name;
 use aec_ledger::index::Filter;
 use aec_report::group::Unit;
@@ -9,7 +10,7 @@ use aec_report::leaderboard::{Leaderboard, leaderboard};
 use aec_report::selection::Selection;
 use aec_run::session::current_plan;
 
-use super::{Page, ROWS, empty};
+use super::{Page, ROWS, empty, task_link};
 use crate::href::Asked;
 use crate::html::{Align, Cell, Html, table};
 use crate::records::Snapshot;
@@ -103,6 +104,7 @@ fn form(html: &mut Html, snapshot: &Snapshot, chosen: &[Name], mix: bool) {
 }
 
 fn refuse(html: &mut Html, mixed: &[(String, usize)]) {
+    let labels = Labels::of(mixed.iter().map(|(task, _)| task.as_str()));
     html.raw("<div class=\"empty-page\"><p>These experiments ran different revisions of ");
     html.text(&aec_base::text::count(mixed.len(), "task"));
     html.raw(". A task with other files is another task, and its rewards do not belong into one mean, so there is no order.</p>");
@@ -110,7 +112,7 @@ fn refuse(html: &mut Html, mixed: &[(String, usize)]) {
     table(
         html,
         &[("task", Align::Left), ("revisions", Align::Right)],
-        mixed.iter().take(ROWS).map(|(task, count)| vec![task.clone().into(), count.to_string().into()]),
+        mixed.iter().take(ROWS).map(|(task, count)| vec![task_link(&labels, task), count.to_string().into()]),
     );
 }
 
@@ -152,7 +154,7 @@ fn show(html: &mut Html, board: &Leaderboard) {
                 words::count(row.group.tasks).into(),
                 words::count(row.group.trials).into(),
                 words::cost_of(&row.group).into(),
-                words::dollars(row.group.cost_per_solved).into(),
+                words::cost_per_solved(&row.group).into(),
             ]
         }),
     );

@@ -1,13 +1,15 @@
 //! The tasks of the project, and the page of one task.
 
+use aec_base::label::{Beginnings, Labels};
 use aec_base::problem::Severity;
 use aec_ledger::index::Filter;
+use aec_ledger::layout::stem;
 use aec_task::catalogue::TaskDirectory;
 use aec_task::file::{Difficulty, Visibility};
 use aec_task::task::{Task, primary_output};
 use aec_task::validate::check;
 
-use super::{Page, Pager, crumbs, empty, problems};
+use super::{Page, Pager, crumbs, empty, problems, task_link};
 use crate::href::{self, Asked, Href};
 use crate::html::{Align, Cell, Class, Html, facts, select, table};
 use crate::respond::Trouble;
@@ -37,7 +39,8 @@ pub(crate) fn list(site: &Site, asked: &Asked) -> Page {
     select(&mut body, "discipline", "Discipline", "all disciplines", &disciplines, asked.get("discipline"));
     select(&mut body, "difficulty", "Difficulty", "all difficulties", &tiers(), asked.get("difficulty"));
     body.raw("<button type=\"submit\">Filter</button></form>\n");
-    let chosen: Vec<&Task> = catalogue.tasks.iter().filter(|task| fits(task, asked)).collect();
+    let labels = Site::task_labels(&catalogue);
+    let chosen: Vec<&Task> = catalogue.tasks.iter().filter(|task| fits(task, &labels, asked)).collect();
     let pager = Pager::new(asked, chosen.len());
     table(
         &mut body,
@@ -50,7 +53,7 @@ pub(crate) fn list(site: &Site, asked: &Asked) -> Page {
         ],
         chosen[pager.range()].iter().map(|task| {
             vec![
-                Cell::Link(href::task(task.id.as_str()), task.id.to_string()),
+                task_link(&labels, task.id.as_str()),
                 task.domain.clone().into(),
                 task.difficulty.map_or("unknown", Difficulty::name).into(),
                 task.visibility.map_or("unknown", Visibility::name).into(),
@@ -61,7 +64,7 @@ pub(crate) fn list(site: &Site, asked: &Asked) -> Page {
     pager.show(&mut body, asked, "tasks");
     if !catalogue.problems.is_empty() {
         body.heading("Tasks that cannot be used");
-        problems(&mut body, &catalogue.problems);
+        problems(&mut body, &catalogue.problems, &labels);
     }
     Page::new("Tasks", "library", body)
 }
@@ -70,11 +73,12 @@ fn tiers() -> Vec<&'static str> {
     Difficulty::NAMES.iter().copied().chain(["unknown"]).collect()
 }
 
-fn fits(task: &Task, asked: &Asked) -> bool {
+fn fits(task: &Task, labels: &Labels, asked: &Asked) -> bool {
     let words = asked.get("q").map(str::to_lowercase);
     let has = |text: &str| words.as_ref().is_none_or(|words| text.to_lowercase().contains(words));
     let is = |name: &str, found: &str| asked.get(name).is_none_or(|wanted| wanted == found);
-    (has(task.id.as_str()) || task.tags.iter().any(|tag| has(tag)))
+    let id = task.id.as_str();
+    (has(id) || has(labels.get(id)) || task.tags.iter().any(|tag| has(tag)))
         && is("discipline", &task.domain)
         && is("difficulty", task.difficulty.map_or("unknown", Difficulty::name))
 }
@@ -95,7 +99,9 @@ pub(crate) fn task(site: &Site, asked: &Asked) -> Result<Page, Trouble> {
     };
     let mut body = Html::default();
     crumbs(&mut body, &[(Href::new(["library"]), "Tasks")]);
-    body.raw("<h1>").text(task.id.as_str()).raw("</h1>\n");
+    let labels = Site::task_labels(&catalogue);
+    let label = labels.get(&id);
+    body.raw("<h1>").label(label, &id).raw("</h1>\n");
     let instruction = task.instruction();
     let tools: Vec<String> = task.tools().into_iter().map(|tool| tool.name).collect();
     let template = task.generation.as_ref().and_then(|generation| generation.template.clone());
@@ -104,6 +110,7 @@ pub(crate) fn task(site: &Site, asked: &Asked) -> Result<Page, Trouble> {
     facts(
         &mut body,
         &[
+            ("id", id.as_str().into()),
             ("discipline", task.domain.clone().into()),
             ("category", task.category.clone().unwrap_or_default().into()),
             ("difficulty", task.difficulty.map_or("unknown", Difficulty::name).into()),
@@ -131,14 +138,14 @@ pub(crate) fn task(site: &Site, asked: &Asked) -> Result<Page, Trouble> {
             "Nothing is wrong with its files. `aec-bench audit` says whether its verifier can be trusted.",
         );
     }
-    problems(&mut body, &found);
+    problems(&mut body, &found, &labels);
     body.heading("Prompt");
     match &instruction {
         Ok(text) => body.verbatim(text),
         Err(error) => body.note(&format!("The prompt cannot be read: {error}")),
     };
     trials(&mut body, site, task)?;
-    Ok(Page::new(task.id.to_string(), "library", body))
+    Ok(Page::new(label, "library", body))
 }
 
 fn template_cell(site: &Site, template: Option<String>) -> Cell {
@@ -163,9 +170,13 @@ fn missing(site: &Site, id: &str) -> Result<Page, Trouble> {
     }
     let mut body = Html::default();
     crumbs(&mut body, &[(Href::new(["library"]), "Tasks")]);
-    body.raw("<h1>").text(id).raw("</h1>\n").note("This task cannot be used as it is.");
-    problems(&mut body, &broken);
-    Ok(Page::new(id, "library", body))
+    let labels = Site::task_labels(&catalogue);
+    let label = labels.get(id);
+    body.raw("<h1>").label(label, id).raw("</h1>\n");
+    facts(&mut body, &[("id", id.into())]);
+    body.note("This task cannot be used as it is.");
+    problems(&mut body, &broken, &labels);
+    Ok(Page::new(label, "library", body))
 }
 
 fn trials(html: &mut Html, site: &Site, task: &Task) -> Result<(), Trouble> {
@@ -178,6 +189,7 @@ fn trials(html: &mut Html, site: &Site, task: &Task) -> Result<(), Trouble> {
         ..Filter::default()
     };
     let (rows, _) = site.ask(|index| index.query(&filter))?;
+    let trials = Beginnings::of(rows.iter().map(|row| row.trial_id.as_str()));
     html.heading("Latest trials");
     if rows.is_empty() {
         html.hint("It was not run yet.");
@@ -196,9 +208,10 @@ fn trials(html: &mut Html, site: &Site, task: &Task) -> Result<(), Trouble> {
         rows.iter().map(|row| {
             let experiment = row.experiment_id.as_str();
             vec![
-                Cell::Link(
+                Cell::label_link(
                     href::trial(experiment, &row.trial_id, row.attempt),
-                    row.trial_id.as_str().chars().take(8).collect(),
+                    stem(trials.get(row.trial_id.as_str()), row.attempt),
+                    stem(&row.trial_id, row.attempt),
                 ),
                 Cell::Link(href::experiment(experiment), experiment.to_owned()),
                 row.agent.to_string().into(),

@@ -17,11 +17,12 @@ pub(crate) mod templates;
 pub(crate) mod trial;
 mod trials;
 
+use aec_base::label::Labels;
 use aec_base::problem::{Problem, Severity};
 
 use crate::assets;
-use crate::href::{Asked, Href};
-use crate::html::Html;
+use crate::href::{self, Asked, Href};
+use crate::html::{Cell, Html};
 use crate::respond::Trouble;
 use crate::words;
 
@@ -156,7 +157,13 @@ pub(crate) fn empty(html: &mut Html, what: &str, command: &str) {
     html.raw("<div class=\"empty-page\"><p>").text(what).raw("</p><pre>").text(command).raw("</pre></div>\n");
 }
 
-pub(crate) fn problems(html: &mut Html, problems: &[Problem]) {
+/// A link to a task.
+pub(crate) fn task_link(labels: &Labels, id: &str) -> Cell {
+    Cell::label_link(href::task(id), labels.get(id), id)
+}
+
+/// Adds problems. What they are about is shown with its label if it has one.
+pub(crate) fn problems(html: &mut Html, problems: &[Problem], labels: &Labels) {
     for problem in problems.iter().take(ROWS) {
         html.raw(match problem.severity {
             Severity::Error => "<div class=\"problem error\"><p>",
@@ -168,7 +175,7 @@ pub(crate) fn problems(html: &mut Html, problems: &[Problem]) {
             html.raw(" <code>").text(id).raw("</code>");
         }
         if let Some(about) = &problem.about {
-            html.raw(" <b class=\"data\">").text(about).raw("</b>");
+            html.raw(" <b class=\"data\">").label(labels.get(about), about).raw("</b>");
         }
         html.raw(": ").prose(&problem.what).raw("</p>");
         for part in [&problem.why, &problem.fix].into_iter().flatten() {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use aec_base::label::Labels;
 use aec_judge::settle::order::Source;
 use aec_ledger::index::FindError;
 use aec_ledger::read::RecordFile;
@@ -27,8 +28,7 @@ const PATIENCE: Duration = Duration::from_millis(200);
 
 type Fact = (&'static str, fn(&TraceFacts) -> String);
 
-const COMPARED: [Fact; 15] = [
-    ("task", |facts| facts.task_id.clone()),
+const COMPARED: [Fact; 14] = [
     ("agent", |facts| facts.agent.to_string()),
     ("harness", |facts| facts.harness.clone()),
     ("model", |facts| facts.model.clone().unwrap_or_default()),
@@ -111,17 +111,38 @@ fn facts(
     let (first, second) = (done(&records.0), done(&records.1));
     html.raw("<div class=\"scroll\"><table class=\"summary facts\"><thead><tr><th></th>");
     for file in [&files.0, &files.1] {
+        let label = trial::labels(site, &file.experiment).attempt(file.trial.as_str(), file.attempt);
+        let label = format!("{}/{label}", file.experiment);
         html.raw("<th scope=\"col\">");
-        html.link(&href::trial(file.experiment.as_str(), &file.trial, file.attempt), &file.id()).raw("</th>");
+        html.label_link(
+            &href::trial(file.experiment.as_str(), &file.trial, file.attempt),
+            &label,
+            &file.id(),
+        )
+        .raw("</th>");
     }
     html.raw("</tr></thead>\n<tbody>\n");
+    let labels = Labels::of([first.task_id.as_str(), &second.task_id]);
+    let tasks = [&first.task_id, &second.task_id].map(|id| {
+        let mut link = Html::default();
+        link.label_link(&href::task(id), labels.get(id), id);
+        link
+    });
+    row(html, "task", first.task_id == second.task_id, &tasks);
     for (name, value) in COMPARED {
-        let values = (value(&first), value(&second));
-        html.raw(if values.0 == values.1 { "<tr>" } else { "<tr class=\"differs\">" });
-        html.raw("<th scope=\"row\">").raw(name).raw("</th><td class=\"data\">").text(&values.0);
-        html.raw("</td><td class=\"data\">").text(&values.1).raw("</td></tr>\n");
+        let (first, second) = (value(&first), value(&second));
+        row(html, name, first == second, &[Html::of(&first), Html::of(&second)]);
     }
     html.raw("</tbody></table></div>\n");
+}
+
+fn row(html: &mut Html, name: &'static str, same: bool, values: &[Html; 2]) {
+    html.raw(if same { "<tr>" } else { "<tr class=\"differs\">" });
+    html.raw("<th scope=\"row\">").raw(name).raw("</th>");
+    for value in values {
+        html.raw("<td class=\"data\">").add(value).raw("</td>");
+    }
+    html.raw("</tr>\n");
 }
 
 fn fields(html: &mut Html, first: &[Field], second: &[Field]) {

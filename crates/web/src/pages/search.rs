@@ -1,6 +1,7 @@
 //! Searches everything that has a name, by words or by a prefix of an id.
 
 use aec_ledger::index::Filter;
+use aec_report::label::PageLabels;
 use aec_task::dataset::store::Store;
 use aec_task::search::{HitKind, TemplateSummary, search};
 
@@ -42,6 +43,11 @@ fn row(kind: &str, href: Href, name: String, about: String) -> Vec<Cell> {
     vec![kind.into(), Cell::Link(href, name), about.into()]
 }
 
+/// A hit whose name is short for a whole one.
+fn labelled(kind: &str, href: Href, label: &str, whole: &str, about: Cell) -> Vec<Cell> {
+    vec![kind.into(), Cell::label_link(href, label, whole), about]
+}
+
 fn has(text: &str, query: &str) -> bool {
     text.to_lowercase().contains(&query.to_lowercase())
 }
@@ -70,12 +76,20 @@ fn trials(site: &Site, query: &str) -> Result<Vec<Vec<Cell>>, Trouble> {
     }
     let filter = Filter { trial_prefix: Some(id.to_owned()), limit: Some(HITS), ..Filter::default() };
     let (found, _) = site.ask(|index| index.query(&filter))?;
+    let labels = PageLabels::of(
+        found.iter().map(|trial| trial.task_id.as_str()),
+        found.iter().map(|trial| trial.trial_id.as_str()),
+    );
     Ok(found
         .iter()
         .map(|trial| {
             let href = href::trial(trial.experiment_id.as_str(), &trial.trial_id, trial.attempt);
-            let about = format!("{}, {}, {}", trial.task_id, trial.agent, trial.outcome.name());
-            row("trial", href, format!("{}/{}", trial.experiment_id, trial.trial_id), about)
+            let label = labels.attempt(trial.trial_id.as_str(), trial.attempt);
+            let mut about = Html::default();
+            about.label(labels.task(&trial.task_id), &trial.task_id);
+            about.text(&format!(", {}, {}", trial.agent, trial.outcome.name()));
+            let label = format!("{}/{label}", trial.experiment_id);
+            labelled("trial", href, &label, &trial.file().id(), Cell::Html(about))
         })
         .collect())
 }
@@ -99,8 +113,13 @@ fn files(site: &Site, query: &str) -> Vec<Vec<Cell>> {
     let templates: Vec<TemplateSummary> = library.templates.iter().map(TemplateSummary::from).collect();
     let hits = search(query, &catalogue.tasks, &templates);
     let of = |kind: HitKind| hits.iter().filter(move |hit| hit.kind == kind).take(HITS);
-    of(HitKind::Task)
-        .map(|hit| row("task", href::task(&hit.name), hit.name.clone(), hit.summary.clone()))
+    let labels = Site::task_labels(&catalogue);
+    // A label may have signs that neither an id nor a text has.
+    let named = catalogue.tasks.iter().map(|task| task.id.as_str()).filter(|id| labels.get(id) == query);
+    let named = named.filter(|id| !of(HitKind::Task).any(|hit| hit.name == *id)).map(|id| (id, ""));
+    named
+        .chain(of(HitKind::Task).map(|hit| (hit.name.as_str(), hit.summary.as_str())))
+        .map(|(id, summary)| labelled("task", href::task(id), labels.get(id), id, summary.into()))
         .chain(of(HitKind::Template).map(|hit| {
             let href = Href::new(std::iter::once("templates").chain(hit.name.split('/')));
             row("template", href, hit.name.clone(), hit.summary.clone())

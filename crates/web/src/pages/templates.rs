@@ -1,6 +1,7 @@
 //! Templates: their inputs, their outputs, and a prompt.
 
 use aec_author::template::{Origin, Template};
+use aec_base::label::Labels;
 use aec_task::task::Task;
 use serde::Serialize;
 
@@ -53,7 +54,7 @@ pub(crate) fn list(site: &Site, asked: &Asked) -> Page {
     pager.show(&mut body, asked, "templates");
     if !library.problems.is_empty() {
         body.heading("Templates that cannot be used");
-        problems(&mut body, &library.problems);
+        problems(&mut body, &library.problems, &Labels::default());
     }
     Page::new("Templates", "templates", body)
 }
@@ -160,7 +161,7 @@ fn tiers(html: &mut Html, template: &Template) {
         }),
     );
     for tier in template.tiers.values() {
-        problems(html, &tier.problems);
+        problems(html, &tier.problems, &Labels::default());
     }
 }
 
@@ -176,8 +177,9 @@ fn example(html: &mut Html, site: &Site, template: &Template) {
     };
     let found = catalogue.tasks.iter().filter(made).find_map(|task| Some((task, task.instruction().ok()?)));
     if let Some((task, text)) = found {
+        let id = task.id.as_str();
         html.raw("<p class=\"hint\">From the task ")
-            .link(&href::task(task.id.as_str()), task.id.as_str())
+            .label_link(&href::task(id), Site::task_labels(&catalogue).get(id), id)
             .raw(".</p>\n");
         html.verbatim(&text);
         return;

@@ -8,6 +8,7 @@ use aec_judge::settle::order::Source;
 use aec_ledger::layout::stem;
 use aec_ledger::read::RecordFile;
 use aec_ledger::record::TrialRecord;
+use aec_report::label::PageLabels;
 use aec_report::trace::TraceFacts;
 
 use super::marks::marks;
@@ -61,10 +62,11 @@ pub(crate) fn read(site: &Site, file: &RecordFile) -> Result<TrialRecord, Troubl
 
 fn recorded(site: &Site, asked: &Asked, file: &RecordFile) -> Result<Page, Trouble> {
     let record = read(site, file)?;
-    let title = stem(&file.trial, file.attempt);
+    let labels = labels(site, &file.experiment);
+    let title = labels.attempt(file.trial.as_str(), file.attempt);
     let mut body = Html::default();
-    head(&mut body, site, file, &record);
-    summary(&mut body, site, file, &record);
+    head(&mut body, site, file, &record, &title);
+    summary(&mut body, site, file, &record, &labels);
     others(&mut body, site, file);
     fields(&mut body, &record);
     body.heading("Prompt");
@@ -78,7 +80,12 @@ fn recorded(site: &Site, asked: &Asked, file: &RecordFile) -> Result<Page, Troub
     Ok(Page::new(title, "", body))
 }
 
-fn head(html: &mut Html, site: &Site, file: &RecordFile, record: &TrialRecord) {
+/// The labels of an experiment. A trial is shown even if the ledger does not answer.
+pub(super) fn labels(site: &Site, experiment: &Name) -> Arc<PageLabels> {
+    site.labels(experiment).unwrap_or_default()
+}
+
+fn head(html: &mut Html, site: &Site, file: &RecordFile, record: &TrialRecord, title: &str) {
     let experiment = file.experiment.as_str();
     crumbs(html, &[(Href::new::<&str>([]), "Experiments"), (href::experiment(experiment), experiment)]);
     let counted = match record.outcome {
@@ -87,7 +94,7 @@ fn head(html: &mut Html, site: &Site, file: &RecordFile, record: &TrialRecord) {
     };
     let class = Class::of(counted);
     html.raw("<div class=\"head\"><h1><code>")
-        .text(&stem(&file.trial, file.attempt))
+        .label(title, &stem(&file.trial, file.attempt))
         .raw("</code></h1><span class=\"badge ");
     html.raw(class.style())
         .raw("\">")
@@ -161,7 +168,7 @@ pub(super) fn done(record: &TrialRecord, contents: &ContentStore) -> TraceFacts 
     }
 }
 
-fn summary(html: &mut Html, site: &Site, file: &RecordFile, record: &TrialRecord) {
+fn summary(html: &mut Html, site: &Site, file: &RecordFile, record: &TrialRecord, labels: &PageLabels) {
     let done = done(record, &site.ledger.contents());
     let traced = |count: u64| if done.has_trace { words::maybe(Some(count)) } else { String::new() };
     let optional = |text: Option<&str>| text.unwrap_or_default().to_owned();
@@ -173,6 +180,7 @@ fn summary(html: &mut Html, site: &Site, file: &RecordFile, record: &TrialRecord
         .filter(|attempt| live::is_recorded(site, &RecordFile { attempt: *attempt, ..file.clone() }))
         .take(ROWS)
         .collect();
+    let task = record.task.task_id.as_str();
     let mut attempts = Html::of(&file.attempt.to_string());
     for attempt in &others {
         attempts.raw(" · ").link(
@@ -183,10 +191,12 @@ fn summary(html: &mut Html, site: &Site, file: &RecordFile, record: &TrialRecord
     facts(
         html,
         &[
-            ("task", Cell::Link(href::task(&record.task.task_id), record.task.task_id.clone())),
+            ("trial id", stem(&file.trial, file.attempt).into()),
+            ("task", Cell::label_link(href::task(task), labels.task(task), task)),
+            ("task id", if labels.task(task) == task { "" } else { task }.into()),
             ("revision", record.task.task_revision.hex()[..12].to_owned().into()),
             ("difficulty", optional(record.task.difficulty.as_deref()).into()),
-            ("family", record.task.family.clone().into()),
+            ("family", Cell::label(labels.family(&record.task.family), &record.task.family)),
             ("agent", record.agent.name.to_string().into()),
             ("harness", record.agent.adapter.clone().into()),
             ("model", optional(record.agent.model.as_deref()).into()),
@@ -316,18 +326,20 @@ fn under_way(site: &Site, file: &RecordFile) -> Result<Page, Trouble> {
     let part = crate::trace::read_part(&path, 0, crate::trace::PART, start(&path)).map_err(|error| {
         Trouble::internal(format!("the trace cannot be read: {error}"), "load the page again")
     })?;
-    let title = stem(&file.trial, file.attempt);
+    let whole = stem(&file.trial, file.attempt);
+    let title = labels(site, &file.experiment).attempt(file.trial.as_str(), file.attempt);
     let experiment = file.experiment.as_str();
     let mut body = Html::default();
     crumbs(&mut body, &[(Href::new::<&str>([]), "Experiments"), (href::experiment(experiment), experiment)]);
     let is_running = site.is_running(&file.experiment);
     let state = if is_running { "running" } else { "incomplete" };
-    body.raw("<div class=\"head\"><h1><code>").text(&title).raw("</code></h1>");
+    body.raw("<div class=\"head\"><h1><code>").label(&title, &whole).raw("</code></h1>");
     body.add(&experiments::badge(state)).raw("</div>\n");
+    facts(&mut body, &[("trial id", whole.as_str().into())]);
     if is_running {
         body.raw("<p class=\"hint\">This attempt is under way. New events appear as they are written")
             .raw("<noscript>; load the page again to see them</noscript>.</p>\n");
-        let stream = Href::new(["live", "trial", experiment, &title]).with("from", &part.offset.to_string());
+        let stream = Href::new(["live", "trial", experiment, &whole]).with("from", &part.offset.to_string());
         reader::show(&mut body, &part.entries, Some(&stream));
     } else {
         body.note(&format!(

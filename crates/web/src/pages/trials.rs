@@ -1,12 +1,17 @@
 //! The list of an experiment's trials: filtered, sorted and divided into pages.
 
+use std::borrow::Cow;
+
 use aec_base::name::Name;
 use aec_judge::verdict::Outcome;
+use aec_ledger::layout::stem;
+use aec_report::label::PageLabels;
 use aec_report::selection::{Selection, Trial};
 
 use super::Pager;
 use crate::href::{self, Asked};
-use crate::html::{Align, Cell, Class, Html, select, table};
+use crate::html::{Align, Cell, Class, Html, select, select_labelled, table};
+use crate::records::Evaluated;
 use crate::words;
 
 const ORDERS: [&str; 5] = ["task", "reward", "cost", "time", "attempt"];
@@ -16,13 +21,14 @@ const CHOICES: usize = 200;
 
 const RESULTS: [Class; 4] = [Class::Pass, Class::Partial, Class::Fail, Class::Fault];
 
-pub(super) fn show(html: &mut Html, asked: &Asked, selection: &Selection) {
+pub(super) fn show(html: &mut Html, asked: &Asked, evaluated: &Evaluated) {
+    let (selection, labels) = (&evaluated.selection, &evaluated.labels);
     html.raw("<h2 id=\"trials\">Trials</h2>\n");
-    form(html, asked, selection);
-    let chosen = choose(asked, selection);
+    form(html, asked, selection, labels);
+    let chosen = choose(asked, selection, labels);
     let pager = Pager::new(asked, chosen.len());
     let rows: Vec<Vec<Cell>> =
-        chosen[pager.range()].iter().map(|at| row(selection, &selection.trials[*at])).collect();
+        chosen[pager.range()].iter().map(|at| row(selection, labels, &selection.trials[*at])).collect();
     if rows.is_empty() {
         html.hint("No trial fits. Clear the filters to see all.");
         return;
@@ -45,7 +51,7 @@ pub(super) fn show(html: &mut Html, asked: &Asked, selection: &Selection) {
     pager.show(html, asked, "trials");
 }
 
-fn form(html: &mut Html, asked: &Asked, selection: &Selection) {
+fn form(html: &mut Html, asked: &Asked, selection: &Selection, labels: &PageLabels) {
     html.raw("<form class=\"tools\" action=\"#trials\"><input type=\"text\" name=\"task\" placeholder=\"task contains\" aria-label=\"Task contains\" value=\"")
         .text(asked.get("task").unwrap_or_default())
         .raw("\">\n");
@@ -70,13 +76,17 @@ fn form(html: &mut Html, asked: &Asked, selection: &Selection) {
     ];
     let outcomes = Outcome::ALL.map(Outcome::name);
     let results = RESULTS.map(Class::name);
-    let mut choice = |name, all: &str, words: &[&str]| select(html, name, name, all, words, asked.get(name));
     for (name, all, names) in &choices {
         if names.len() > 1 {
-            let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            choice(name, all, &names);
+            let shown: Vec<Cow<'_, str>> = names
+                .iter()
+                .map(|word| if *name == "family" { labels.family(word) } else { word.into() })
+                .collect();
+            let words = names.iter().map(String::as_str).zip(shown.iter().map(|label| &**label));
+            select_labelled(html, name, name, all, words, asked.get(name));
         }
     }
+    let mut choice = |name, all: &str, words: &[&str]| select(html, name, name, all, words, asked.get(name));
     choice("result", "all results", &results);
     choice("outcome", "all outcomes", &outcomes);
     choice("sort", "sorted by task", &ORDERS[1..]);
@@ -88,14 +98,15 @@ fn form(html: &mut Html, asked: &Asked, selection: &Selection) {
 }
 
 /// The indices of the requested trials, in order.
-fn choose(asked: &Asked, selection: &Selection) -> Vec<usize> {
+fn choose(asked: &Asked, selection: &Selection, labels: &PageLabels) -> Vec<usize> {
     let words = asked.get("task").map(str::to_lowercase);
     let is = |name: &str, found: &str| asked.get(name).is_none_or(|wanted| wanted == found);
     let tasks: Vec<bool> = selection
         .tasks
         .iter()
         .map(|task| {
-            words.as_ref().is_none_or(|words| task.id.to_lowercase().contains(words))
+            let has = |text: &str| words.as_ref().is_none_or(|words| text.to_lowercase().contains(words));
+            (has(&task.id) || has(labels.task(&task.id)))
                 && is("difficulty", task.difficulty.as_deref().unwrap_or("unknown"))
                 && is("discipline", &task.discipline)
                 && is("family", &task.family)
@@ -124,13 +135,13 @@ fn choose(asked: &Asked, selection: &Selection) -> Vec<usize> {
     chosen
 }
 
-fn row(selection: &Selection, trial: &Trial) -> Vec<Cell> {
+fn row(selection: &Selection, labels: &PageLabels, trial: &Trial) -> Vec<Cell> {
     let (task, agent) = (&selection.tasks[trial.task], &selection.agents[trial.agent]);
     let experiment = &selection.experiments[trial.experiment].id;
-    let short: String = trial.id.chars().take(8).collect();
+    let (label, whole) = (labels.attempt(&trial.id, trial.attempt), stem(&trial.id, trial.attempt));
     let id = match Name::parse(&trial.id) {
-        Ok(name) => Cell::Link(href::trial(experiment, &name, trial.attempt), short),
-        Err(_) => short.into(),
+        Ok(name) => Cell::label_link(href::trial(experiment, &name, trial.attempt), label, whole),
+        Err(_) => Cell::label(label, whole),
     };
     let outcome = match (&trial.fault_kind, trial.attempt) {
         (Some(kind), 1) => format!("{}: {kind}", trial.outcome.name()),
@@ -150,7 +161,7 @@ fn row(selection: &Selection, trial: &Trial) -> Vec<Cell> {
     let class = Class::of(trial.counted());
     vec![
         id,
-        Cell::Link(href::task(&task.id), task.id.clone()),
+        Cell::label_link(href::task(&task.id), labels.task(&task.id), &task.id),
         agent.name.clone().into(),
         trial.repetition.to_string().into(),
         outcome.into(),

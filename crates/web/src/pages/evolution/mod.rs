@@ -10,6 +10,7 @@ mod tests;
 
 use std::time::{Duration, Instant};
 
+use aec_base::label::Labels;
 use aec_base::name::Name;
 use aec_base::problem::Problem;
 use aec_base::timestamp::Timestamp;
@@ -144,7 +145,7 @@ pub(crate) fn page(site: &Site, asked: &Asked) -> Result<Page, Trouble> {
         Ok(read) => read,
         Err(found) => {
             body.raw("<h1>").text(directory.run.as_str()).raw("</h1>\n");
-            problems(&mut body, &found);
+            problems(&mut body, &found, &Labels::default());
             return Ok(Page::new(directory.run.to_string(), "evolution", body));
         }
     };
@@ -245,7 +246,7 @@ pub(crate) fn list(site: &Site, asked: &Asked) -> Result<Page, Trouble> {
     }
     // Runs with problems do not become ready by waiting.
     waiting -= found.len().min(waiting);
-    problems(&mut body, &found);
+    problems(&mut body, &found, &Labels::default());
     table(
         &mut body,
         &[

@@ -10,7 +10,7 @@ use aec_report::html::clip;
 use aec_report::stats::Interval;
 
 use super::{Place, chart, lineage, noun};
-use crate::evolutions::{best, made};
+use crate::evolutions::{best, known_cost, made};
 use crate::href::Href;
 use crate::html::{Align, Cell, Class, Html, facts, table};
 use crate::pages::{Pager, experiments};
@@ -71,6 +71,8 @@ pub(super) fn span(low: Option<f64>, high: Option<f64>) -> Option<Interval> {
 }
 
 fn numbers(html: &mut Html, view: &View) {
+    let part =
+        |spent: f64, unpriced: u64| words::cost(spent, usize::try_from(unpriced).unwrap_or(usize::MAX));
     let best = best(view);
     let interval = words::span(best.and_then(|best| span(best.low, best.high)));
     let trials = best.map_or(0, |best| best.trials);
@@ -98,12 +100,12 @@ fn numbers(html: &mut Html, view: &View) {
             "tests, of the most allowed".to_owned(),
         ),
         (
-            words::dollars(Some(view.cost.total_usd)),
+            known_cost(view),
             format!(
                 "{}trials {}, proposing {}",
                 view.cost.left_out().map_or_else(String::new, |left_out| format!("and {left_out}; ")),
-                words::dollars(Some(view.cost.trials_usd)),
-                words::dollars(Some(view.cost.voices_usd))
+                part(view.cost.trials_usd, view.cost.unpriced_trials),
+                part(view.cost.voices_usd, view.cost.unpriced_calls)
             ),
         ),
     ] {
