@@ -128,7 +128,7 @@ function fieldDiff(report, a, b) {
 
 function diffPage(report, a, b, actions) {
   const facts = [trialFacts(report, a), trialFacts(report, b)];
-  const rows = facts[0].map(([name, left], n) => [name, left, facts[1][n][1]]).filter(([name, left, right]) => name !== "trial id" && (left !== "–" || right !== "–"));
+  const rows = facts[0].map(([name, left], n) => [name, left, facts[1][n][1]]).filter(([name, left, right]) => !name.endsWith(" id") && (left !== "–" || right !== "–"));
   const later = h("div", null, h("p.hint", null, "Unpacking …"));
   Promise.all([traceOf(report, a), traceOf(report, b)]).then((traces) => {
     const missing = traces.map((trace, n) => trace ? null : missingTrace(report, [a, b][n], "AB"[n])).filter(Boolean);

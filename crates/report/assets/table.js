@@ -7,13 +7,14 @@ const PRINTED = 2000;
 function trialColumns(report) {
   const t = report.trials;
   const task = (i) => report.tasks[t.task[i]];
-  const longest = report.shortKeys.reduce((most, label) => Math.max(most, label.length), 0);
+  // Labels differ only as a whole, so they get the room that they need.
+  const room = (labels, letter, least, most) => Math.min(Math.max(labels.reduce((width, label) => Math.max(width, label.length * letter + 16), 0), least), most);
   const text = (id, label, width, get) => ({ id, label, width, get, show: (i) => get(i) || "–" });
   const number = (id, label, width, column, show) => ({ id, label, width, number: true, get: (i) => column[i], show: (i) => show(column[i]) });
   // What is looked at most comes first; on a narrow screen the rest is reached by scrolling.
   const columns = [
-    { ...text("trial", "trial", Math.min(Math.max(88, longest * 7.3 + 16), 260), (i) => report.keys[i]), show: (i) => report.shortKeys[i] },
-    { ...text("task", "task", 250, (i) => task(i).id), show: (i) => task(i).label },
+    { ...text("trial", "trial", room(report.shortKeys, 7.3, 88, 260), (i) => report.keys[i]), show: (i) => report.shortKeys[i] },
+    { ...text("task", "task", room(report.tasks.map((t) => t.label), 6.5, 200, 440), (i) => task(i).id), show: (i) => task(i).label },
     text("agent", "agent", 120, (i) => report.labels[t.agent[i]]),
     text("difficulty", "difficulty", 74, (i) => task(i).difficulty || ""),
     text("outcome", "outcome", 92, (i) => t.outcome[i]),

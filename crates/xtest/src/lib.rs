@@ -19,6 +19,7 @@ pub mod port;
 pub mod prime;
 pub mod running;
 pub mod stand_in;
+pub mod terminal;
 pub mod tree;
 pub mod venv;
 pub mod wait;

@@ -71,7 +71,7 @@ fn records_are_listed_with_their_denominators() {
     assert_eq!((none.code, none.stdout.as_str()), (Some(0), ""));
     assert!(none.stderr.starts_with("No records in artefacts/ledger"), "{none:?}");
     let all = run(&env, "ledger list --all-attempts --limit 2");
-    assert!(all.stdout.ends_with("5 attempts: 3 scored, 1 agent_fault, 1 infra_fault; mean reward 0.500 of 4; $0.0492, 1 without a known cost\n"), "{all:?}");
+    assert!(all.stdout.ends_with("5 attempts: 3 scored, 1 agent_fault, 1 infra_fault; mean reward 0.500 of 4; $0.0492 and 1 unpriced\n"), "{all:?}");
     assert!(all.stderr.contains("The newest 2 are shown"), "{all:?}");
 }
 

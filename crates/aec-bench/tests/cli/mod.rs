@@ -29,6 +29,7 @@ mod runs_package;
 mod schema;
 mod server;
 mod suite;
+mod tables;
 mod task_commands;
 mod task_file;
 mod task_validate;

@@ -304,3 +304,25 @@ fn a_swarm_is_shown_and_its_best_taken_out() {
     assert_eq!(world.data("evolve report w-1")["kind"], "swarm", "a report is for both");
     world.refuses("swarm resume w-1", (3, "X037"), &["is over"]);
 }
+
+#[test]
+fn a_run_tells_its_trials_and_its_log_as_events() {
+    let world = World::new();
+    world.evolution(&[]);
+    let dry = world.run("evolve run -c evolution.yaml --dry-run --events events.jsonl");
+    assert_eq!(dry.code, Some(2), "{dry:?}");
+    assert!(!world.env.path("events.jsonl").exists());
+    world.data("evolve run -c evolution.yaml --events events.jsonl");
+    let text = world.env.read("events.jsonl");
+    let told: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(
+        (told[0]["event"].as_str(), told[0]["command"].as_str()),
+        (Some("opened"), Some("evolve run"))
+    );
+    let ended = told.iter().filter(|line| line["event"] == "trial_ended").count();
+    assert_eq!(ended, world.records("evolve-w-1").len());
+    for entry in world.entries("w-1") {
+        let entry = serde_json::to_value(&entry).unwrap();
+        assert!(told.contains(&entry), "{entry} is not among the events");
+    }
+}

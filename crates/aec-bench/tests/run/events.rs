@@ -61,6 +61,14 @@ fn standard_output_takes_events_before_the_envelope_and_only_as_json() {
 }
 
 #[test]
+fn a_dry_run_has_no_events() {
+    let world = Project::with_tasks(1);
+    let run = world.run("run civil --harness nop -e x --dry-run --events events.jsonl");
+    assert_eq!(run.code, Some(2), "{run:?}");
+    assert!(!world.env.path("events.jsonl").exists());
+}
+
+#[test]
 fn a_file_that_cannot_be_written_is_said_before_anything_runs() {
     let world = Project::with_tasks(1);
     let run = world.run("run civil --harness nop -e x --events no/such/directory/events.jsonl");
