@@ -47,6 +47,12 @@ impl Pattern {
     /// Whether both match some common name.
     pub(super) fn overlaps(&self, other: &Self) -> bool {
         let (left, right) = (self.0.as_bytes(), other.0.as_bytes());
+        // Nearly all pairs begin differently. Every command that knows prices compares all of them.
+        let differ =
+            |(a, b): (&u8, &u8)| (*a == b'*' || *b == b'*' || a != b).then_some(*a != b'*' && *b != b'*');
+        if left.iter().zip(right).find_map(differ) == Some(true) {
+            return false;
+        }
         // `meet[j]` says whether the rest of `left` and the rest of `right` from `j` can match the same name.
         let mut meet = vec![false; right.len() + 1];
         for i in (0..=left.len()).rev() {
