@@ -208,7 +208,7 @@ fn what_cannot_be_called_says_what_to_do() {
         ("groq:llama", &[OPENAI], "nothing says where", "openai:"),
         ("gpt-4.1", &[AZURE_KEY], "AZURE_OPENAI_ENDPOINT is not set", "OPENAI_API_KEY"),
         ("amazon.nova-pro-v1:0", &[BEARER], "region is not known", "AWS_REGION"),
-        ("amazon.nova-pro-v1:0", &[("AWS_REGION", "evil.example/#")], "region is not one", "AWS_REGION"),
+        ("amazon.nova-pro-v1:0", &[("AWS_REGION", "evil.example/#")], "region is not valid", "AWS_REGION"),
         ("gpt-4.1", &[("AZURE_OPENAI_ENDPOINT", "ftp://x"), AZURE_KEY], "not an http", "address"),
         ("gpt-4.1", &[("OPENAI_BASE_URL", "https://user:pass@x"), OPENAI], "not an http", "without a user"),
         ("offline/nothing", &[], "no offline model", "offline/echo"),

@@ -200,7 +200,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("secrets.env");
         for (text, expected) in
-            [("oops", ":1: expected KEY=VALUE"), ("\n1A=x", "no name"), ("A=${NO}", "NO is not set")]
+            [("oops", ":1: expected KEY=VALUE"), ("\n1A=x", "not the name"), ("A=${NO}", "NO is not set")]
         {
             std::fs::write(&file, text).unwrap();
             let error = Secrets::collect(std::slice::from_ref(&file), &[], |_| None).unwrap_err().to_string();

@@ -379,7 +379,7 @@ mod tests {
             (String::new(), "no [project]"),
             ("[project]\nversion = '1'".to_owned(), "`project.name` is missing"),
             ("[project]\nname = 'a'".to_owned(), "`project.version` is missing"),
-            ("[project]\nname = '../a'\nversion = '1'".to_owned(), "no package name"),
+            ("[project]\nname = '../a'\nversion = '1'".to_owned(), "not a package name"),
             (with("dynamic = ['version']"), "project.dynamic"),
             (with("dependencies = 'x'"), "`project.dependencies` must be a list"),
             (with("description = \"a\\nName: evil\""), "must be one line"),
