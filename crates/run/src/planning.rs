@@ -96,7 +96,7 @@ pub fn make(places: &Places, request: Request, tool_version: &str) -> Result<Mad
     let mut plan = Plan {
         schema_version: PLAN_VERSION,
         // Replaced below by an id derived from everything else.
-        experiment_id: id.or_else(|| experiment.experiment_id).unwrap_or_else(placeholder),
+        experiment_id: id.or(experiment.experiment_id).unwrap_or_else(placeholder),
         name: experiment.name,
         description: experiment.description,
         dataset,

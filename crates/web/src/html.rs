@@ -126,7 +126,7 @@ pub(crate) enum Cell {
 #[derive(Clone, Debug)]
 pub(crate) struct Label {
     href: Option<Href>,
-    label: String,
+    short: String,
     whole: String,
 }
 
@@ -171,19 +171,19 @@ impl Class {
 
 impl Cell {
     pub(crate) fn label(label: impl Into<String>, whole: impl Into<String>) -> Self {
-        Self::Label(Label { href: None, label: label.into(), whole: whole.into() })
+        Self::Label(Label { href: None, short: label.into(), whole: whole.into() })
     }
 
     /// A link whose text is a label.
     pub(crate) fn label_link(href: Href, label: impl Into<String>, whole: impl Into<String>) -> Self {
-        Self::Label(Label { href: Some(href), label: label.into(), whole: whole.into() })
+        Self::Label(Label { href: Some(href), short: label.into(), whole: whole.into() })
     }
 
     /// The number of characters it shows; a large number for anything but text.
     fn length(&self) -> usize {
         match self {
             Self::Text(text) | Self::Link(_, text) | Self::Result(_, text) => text.chars().count(),
-            Self::Label(Label { label, .. }) => label.chars().count(),
+            Self::Label(Label { short, .. }) => short.chars().count(),
             Self::Html(_) => usize::MAX,
         }
     }
@@ -192,8 +192,8 @@ impl Cell {
         match self {
             Self::Text(text) => html.text(text),
             Self::Link(href, text) => html.link(href, text),
-            Self::Label(Label { href: Some(href), label, whole }) => html.label_link(href, label, whole),
-            Self::Label(Label { href: None, label, whole }) => html.label(label, whole),
+            Self::Label(Label { href: Some(href), short, whole }) => html.label_link(href, short, whole),
+            Self::Label(Label { href: None, short, whole }) => html.label(short, whole),
             Self::Result(class, text) => {
                 html.raw("<span class=\"").raw(class.style()).raw("\">").text(text).raw("</span>")
             }

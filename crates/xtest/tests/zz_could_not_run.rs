@@ -115,12 +115,12 @@ fn conditional(source: &str) -> Vec<Conditional> {
             if let Some((condition, _)) = attribute.split_once("ignore = ") {
                 needs = Some(parts(condition));
             }
-        } else if let Some(rest) = code.strip_prefix("async fn ").or_else(|| code.strip_prefix("fn ")) {
-            if let Some(needs) = needs.take() {
-                let name = rest.split('(').next().unwrap();
-                let name = around.map_or_else(|| name.to_owned(), |around| format!("{around}::{name}"));
-                found.push(Conditional { needs, name });
-            }
+        } else if let Some(rest) = code.strip_prefix("async fn ").or_else(|| code.strip_prefix("fn "))
+            && let Some(needs) = needs.take()
+        {
+            let name = rest.split('(').next().unwrap();
+            let name = around.map_or_else(|| name.to_owned(), |around| format!("{around}::{name}"));
+            found.push(Conditional { needs, name });
         }
     }
     found

@@ -303,6 +303,6 @@ fn calls_after_the_agents_time_are_refused_in_native_doors() {
 #[cfg_attr(not(packages), ignore = "needs the Python package index")]
 fn calls_after_the_agents_time_are_refused_in_the_package() {
     // The library starts a process for tools within the agent's time, so it gets more seconds.
-    check_package("0.1.14", "v0", || World::new(late(), 6));
-    check_package("0.4.0", "v1", || World::new(late(), 15));
+    check_package("0.1.14", "v0", || World::new(late(), 10));
+    check_package("0.4.0", "v1", || World::new(late(), 40));
 }

@@ -315,10 +315,7 @@ fn a_run_tells_its_trials_and_its_log_as_events() {
     world.data("evolve run -c evolution.yaml --events events.jsonl");
     let text = world.env.read("events.jsonl");
     let told: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(
-        (told[0]["event"].as_str(), told[0]["command"].as_str()),
-        (Some("opened"), Some("evolve run"))
-    );
+    assert_eq!((told[0]["event"].as_str(), told[0]["command"].as_str()), (Some("opened"), Some("evolve")));
     let ended = told.iter().filter(|line| line["event"] == "trial_ended").count();
     assert_eq!(ended, world.records("evolve-w-1").len());
     for entry in world.entries("w-1") {

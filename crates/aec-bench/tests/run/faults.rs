@@ -25,7 +25,8 @@ fn back(nobody: ClosedPort) -> Server {
 
 #[test]
 fn a_server_that_is_down_is_nobodys_score_and_the_run_goes_on_later() {
-    let project = Project::with_tasks(12);
+    // Many more than the faults that end the run: on a busy machine some begin before those are counted.
+    let project = Project::with_tasks(40);
     let nobody = ClosedPort::take();
     project.endpoints(&format!("http://{}", nobody.address), &["mine"]);
     // The time is up long before the client gives up: that is the server's fault, not the agent's.
@@ -34,7 +35,7 @@ fn a_server_that_is_down_is_nobodys_score_and_the_run_goes_on_later() {
     let data = down.envelope()["data"].clone();
     assert_eq!(data["stopped"]["reason"], "faults", "{data}");
     let executed = data["all"]["executed"].as_u64().unwrap();
-    assert!((6..12).contains(&executed), "it does not burn the whole plan: {data}");
+    assert!((6..40).contains(&executed), "it does not burn the whole plan: {data}");
     assert_eq!(data["all"]["outcomes"], json!({ "infra_fault": executed }));
     for record in project.records("x").values() {
         let fault = record.fault.as_ref().unwrap();
@@ -44,9 +45,9 @@ fn a_server_that_is_down_is_nobodys_score_and_the_run_goes_on_later() {
     let server = back(nobody);
     let up = project.json("run --resume x --rerun infra");
     assert_eq!(up.code, Some(0), "{up:?}");
-    assert_eq!(up.envelope()["data"]["all"]["outcomes"], json!({ "scored": 12 }));
-    assert_eq!(server.count(), 12);
-    assert_eq!(project.record_names("x").len() as u64, 12 + executed, "what failed is kept");
+    assert_eq!(up.envelope()["data"]["all"]["outcomes"], json!({ "scored": 40 }));
+    assert_eq!(server.count(), 40);
+    assert_eq!(project.record_names("x").len() as u64, 40 + executed, "what failed is kept");
     project.assert_sound("x");
 }
 
