@@ -129,10 +129,15 @@ pub fn dollars(amount: f64) -> String {
 
 /// What was spent for display, and how many attempts or calls had no price.
 pub fn cost(spent: f64, unpriced: usize) -> String {
+    sum_of_priced(dollars(spent), spent <= 0.0, unpriced as u64)
+}
+
+/// A sum of prices as text, and how many attempts or calls had none: without any price the sum says nothing.
+pub fn sum_of_priced(sum: String, is_nothing: bool, unpriced: u64) -> String {
     match unpriced {
-        0 => dollars(spent),
-        _ if spent > 0.0 => format!("{} and {unpriced} {UNPRICED}", dollars(spent)),
-        _ => UNPRICED.to_owned(),
+        0 => sum,
+        _ if is_nothing => UNPRICED.to_owned(),
+        _ => format!("{sum} and {unpriced} {UNPRICED}"),
     }
 }
 

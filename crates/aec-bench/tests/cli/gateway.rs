@@ -149,9 +149,12 @@ fn a_cache_serves_what_it_knows_when_the_provider_is_gone() {
     let gateway = Gateway::start(&env, "--cache");
     assert_eq!(gateway.ask("hello").0, 200);
     assert!(env.path("artefacts/cache/models").is_dir());
-    env.write("aec-bench.toml", "[paths]\nmodel_cache = \"kept\"\n");
-    let elsewhere = Gateway::start(&env, "--cache");
-    assert_ne!(elsewhere.ask("hello").0, 200, "another cache knows nothing");
+    // What is not in the cache needs tokens, and nobody has any.
+    let budget = "[budget]\ntrial_tokens = 1\n";
+    env.write("aec-bench.toml", budget);
+    assert_eq!(Gateway::start(&env, "--cache").ask("hello").0, 200);
+    env.write("aec-bench.toml", format!("{budget}[paths]\nmodel_cache = \"kept\"\n"));
+    assert_eq!(Gateway::start(&env, "--cache").ask("hello").0, 402, "another cache knows nothing");
 }
 
 /// Every file below a directory that contains the canary.

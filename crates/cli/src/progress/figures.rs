@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 pub(crate) use aec_base::decimal::UNPRICED;
+use aec_base::decimal::sum_of_priced;
 use aec_model::money::MicroDollars;
 
 /// Shown instead of a value that is not known yet.
@@ -13,13 +14,9 @@ pub(crate) fn money(amount: MicroDollars) -> String {
     money_by(amount, u64::div_ceil)
 }
 
-/// What was spent, and how many calls or attempts had no price. What has no price is never shown as `$0.00`.
+/// What was spent, and how many calls or attempts had no price.
 pub(crate) fn cost(spent: MicroDollars, unpriced: u64) -> String {
-    match (spent.0, unpriced) {
-        (_, 0) => money(spent),
-        (0, _) => UNPRICED.to_owned(),
-        (_, count) => format!("{} and {} {UNPRICED}", money(spent), grouped(count)),
-    }
+    sum_of_priced(money(spent), spent.0 == 0, unpriced)
 }
 
 /// Money that may still be spent, rounded down so that it promises no more than there is.

@@ -32,7 +32,6 @@ use crate::commands::ledger::verify::LedgerVerifyArguments;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
-use crate::progress::figures::UNPRICED;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum LedgerCommand {
@@ -248,11 +247,7 @@ pub(crate) fn totals_text(totals: &Totals, noun: &str) -> String {
         totals.outcomes.iter().filter(|(outcome, _)| outcome.is_counted()).map(|(_, count)| count).sum();
     let mean =
         totals.mean_reward.map(|mean| format!("; mean reward {mean:.3} of {counted}")).unwrap_or_default();
-    let cost = match totals.without_cost {
-        0 => format!("${:.4}", totals.cost_usd),
-        all if all == totals.count => UNPRICED.to_owned(),
-        some => format!("${:.4} and {some} {UNPRICED}", totals.cost_usd),
-    };
+    let cost = aec_base::decimal::cost(totals.cost_usd, totals.without_cost);
     let counts = format!("{}: {}", text::count(totals.count, noun), outcomes.join(", "));
     // A trial is counted by its last attempt; `runs status` shows what earlier attempts cost.
     let of = if noun == "trial" { " in last attempts" } else { "" };
