@@ -111,7 +111,7 @@ def _freeze(
             if _is_part(file.path, task.outputs):
                 tree.write(target, file.path.split("/"), package.content(file), executable=file.executable)
     else:
-        workspace.settle()
+        workspace.end()
         submitted, written = workspace.submitted, _is_written(task, workspace)
         try:
             _copy(workspace.files, target, task.outputs, verdict.refused)

@@ -48,6 +48,13 @@ class RoomError(RuntimeError):
     """A command could not be run at all. That is this machine's fault, never the policy's."""
 
 
+class WorkEnded(Exception):
+    """The policy's work has ended, so that nothing may change what it left."""
+
+    def __init__(self) -> None:
+        super().__init__("the time for this work is over")
+
+
 @dataclass(frozen=True)
 class Outcome:
     """How a command ended. `stopped` says why it was killed, if it was; `timed_out` is the time limit that it reached."""
@@ -70,8 +77,9 @@ class Command:
 
     `binds` are (directory of the host, path in the room, "rw" or "ro"); `root` is an empty directory on which the
     room is built. The files below `watched` count against the storage limit. The `lock` is held while any process
-    is left. `home` is for commands without a room. The first `kept` bytes of each stream are kept, and as many at
-    its end. Commands of a `policy` have fewer variables in their environment than verifiers.
+    is left, and the command runs only while the file `open` exists. `home` is for commands without a room. The first
+    `kept` bytes of each stream are kept, and as many at its end. Commands of a `policy` have fewer variables in their
+    environment than verifiers.
     """
 
     argv: tuple[str, ...]
@@ -82,6 +90,7 @@ class Command:
     root: str = ""
     watched: tuple[str, ...] = ()
     lock: str | None = None
+    open: str | None = None
     home: str = "/nonexistent"
     kept: int = KEPT_OUTPUT
     policy: bool = False
@@ -260,6 +269,8 @@ async def run(command: Command, confined: bool) -> Outcome:
             if command.lock is not None:
                 passed.append(os.open(command.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
                 fcntl.flock(passed[-1], fcntl.LOCK_SH)
+            if has_ended(command):
+                raise WorkEnded
             process = await asyncio.create_subprocess_exec(
                 *_launcher_argv(*passed),
                 stdin=asyncio.subprocess.PIPE,
@@ -302,6 +313,8 @@ async def _follow(
             await asyncio.wait({ending}, timeout=max(min(WATCH_SECONDS, deadline - clock()), 0.0))
             if ending.done():
                 return None, None
+            if has_ended(command):
+                return str(WorkEnded()), None
             if clock() >= deadline:
                 return f"it took more than {command.timeout_sec:g} seconds", command.timeout_sec
             if await asyncio.to_thread(is_over, command.watched, command.limits.storage_mb):
@@ -314,6 +327,11 @@ async def _follow(
             process.kill()
             await ending
         collecting.cancel()
+
+
+def has_ended(command: Command) -> bool:
+    """Whether the work that the command belongs to has ended."""
+    return command.open is not None and not os.path.exists(command.open)
 
 
 class Captured:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
@@ -65,11 +65,18 @@ def offered(task: Task) -> list[dict[str, Any]]:
     return [{key: tool[key] for key in ("name", "description", "parameters")} for tool in (*table()["tools"], *own)]
 
 
+def are_equal(tasks: Iterable[Task]) -> bool:
+    """Whether these tasks offer the same tools, so that one server can serve the rollouts of all of them."""
+    return len({json.dumps(offered(task)) for task in tasks}) == 1
+
+
 async def carry_out(workspace: Workspace, name: str, arguments: str | Mapping[str, Any], number: int) -> str:
     """One call of the policy. `number` makes the names of saved outputs unique."""
     try:
+        if not workspace.is_open():
+            raise room.WorkEnded
         return await _carry_out(workspace, name, arguments, number) or "(no output)"
-    except ToolError as error:
+    except (ToolError, room.WorkEnded) as error:
         return f"error: {error}"
 
 

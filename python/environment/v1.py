@@ -1,13 +1,14 @@
 """The taskset for `verifiers` 0.3.1 and later (`verifiers.v1`): the same tasks, tools, confinement and reward.
 
-A separate process (`v1_tools.py`) serves the policy's tools. It finds the rollout's directory in the state that the
-two share; this side creates the directory, judges its content, and removes it.
+A separate process (`v1_tools.py`) serves the policies' tools. It finds a rollout's directory in the state that the two
+share; this side creates the directory, judges its content, and removes it.
 """
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 import verifiers.v1 as vf
@@ -15,7 +16,7 @@ from pydantic import model_validator
 from typing_extensions import Self
 from verifiers.v1.harnesses.null import NullHarnessConfig
 
-from . import core
+from . import core, tools
 from .judge import Verdict, judge, last_word
 from .loading import load
 from .workspace import Workspace
@@ -27,6 +28,8 @@ class RolloutState(vf.State):
     """The state that this side shares with the tools."""
 
     directory: str = ""
+    task_id: str = ""
+    terms: dict[str, Any] = {}
     submitted: dict[str, str] | None = None
     calls: int = 0
     fault: str | None = None
@@ -43,6 +46,8 @@ class AecBenchTaskConfig(vf.TaskConfig):
 
     workspace: bool = False
     """Whether the policy has a workspace; decided by the taskset's `harness`."""
+    shared_tools: bool = False
+    """Whether one tool server serves all rollouts; decided by the selected tasks."""
 
 
 class AecBenchTask(vf.Task[AecBenchData, RolloutState, AecBenchTaskConfig]):
@@ -54,23 +59,24 @@ class AecBenchTask(vf.Task[AecBenchData, RolloutState, AecBenchTaskConfig]):
 
     @classmethod
     def toolsets(cls, config: AecBenchTaskConfig) -> list[vf.Toolset]:
-        if not config.workspace:
+        if not config.workspace or config.shared_tools:
             return []
-        from .v1_tools import WorkspaceToolset
+        from .v1_tools import RolloutToolset
 
-        return [WorkspaceToolset(vf.ToolsetConfig())]
+        return [RolloutToolset(vf.ToolsetConfig())]
 
     async def setup(self, trace: vf.Trace, runtime: vf.Runtime) -> None:
         if not self.config.workspace:
             return
-        package = core.load_package()
+        package, terms = core.load_package(), core.Terms.of_info(self.data.info)
         # Files in the directory of a local runtime are removed with it, however the rollout ends.
         parent = runtime.info.id if runtime.type == "subprocess" else None
-        workspace = await Workspace.open(package, package.task(self.key), core.Terms.of_info(self.data.info), parent)
+        workspace = await Workspace.open(package, package.task(self.key), terms, parent)
         workspaces[trace.id] = workspace
         # A rollout that fails is never finalized.
         weakref.finalize(trace, workspaces.pop, trace.id, None)
         trace.state.directory = workspace.directory
+        trace.state.task_id, trace.state.terms = self.key, asdict(terms)
 
     @vf.stop
     async def answer_submitted(self, trace: vf.Trace) -> bool:
@@ -90,7 +96,7 @@ class AecBenchTask(vf.Task[AecBenchData, RolloutState, AecBenchTaskConfig]):
         return budget is not None and usage is not None and usage.prompt_tokens + usage.completion_tokens >= budget
 
     async def finalize(self, trace: vf.Trace, runtime: vf.Runtime) -> None:
-        """Judges the rollout. By now the policy and its tools have ended."""
+        """Judges the rollout. A server of several rollouts may still carry out its calls; judging ends them first."""
         workspace = workspaces.pop(trace.id, None)
         if trace.state.fault is not None:
             verdict = Verdict(fault=trace.state.fault)
@@ -155,13 +161,25 @@ class AecBenchTasksetConfig(vf.TasksetConfig):
     def settle_workspace(self) -> Self:
         """Tasks have a workspace if the harness is stateful, which may depend on the selected tasks."""
         package, options = core.load_package(), core.read_options(self.arguments())
-        harness = core.choose_harness(package, options, core.select(package, options))
-        self.task = self.task.model_copy(update={"workspace": harness == "stateful"})
+        selected = core.select(package, options)
+        harness = core.choose_harness(package, options, selected)
+        workspace = harness == "stateful"
+        shared = workspace and tools.are_equal(selected.tasks)
+        self.task = self.task.model_copy(update={"workspace": workspace, "shared_tools": shared})
         return self
 
 
 class AecBenchTaskset(vf.Taskset[AecBenchTask, AecBenchTasksetConfig]):
     """The package's tasks."""
+
+    @classmethod
+    def toolsets(cls, config: AecBenchTasksetConfig) -> list[vf.Toolset]:
+        if not config.task.shared_tools:
+            return []
+        from .v1_tools import SharedConfig, SharedToolset
+
+        first = core.select(core.load_package(), core.read_options(config.arguments())).tasks[0]
+        return [SharedToolset(SharedConfig(tools_of=first.task_id))]
 
     def load(self) -> Iterator[AecBenchTask]:
         for index, row in enumerate(load(self.config.arguments()).rows):

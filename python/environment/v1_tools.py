@@ -1,9 +1,15 @@
-"""The tools of a rollout for `verifiers.v1`: a separate server, started as `python -m PACKAGE.v1_tools`."""
+"""The tools of rollouts for `verifiers.v1`: a separate server, started as `python -m PACKAGE.v1_tools`.
+
+One server serves all rollouts of an evaluation if their tasks offer the same tools; the state of the rollout that makes a
+call says where its workspace is. Otherwise each rollout has a server of its own.
+"""
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Awaitable, Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import verifiers.v1 as vf
 
@@ -13,18 +19,22 @@ from .v1 import AecBenchData, RolloutState
 from .workspace import Workspace
 
 
-class WorkspaceToolset(vf.Toolset[vf.ToolsetConfig, RolloutState]):
-    """The workspace of one rollout, for its policy."""
+class SharedConfig(vf.SharedToolsetConfig):
+    """What a server for all rollouts of an evaluation is started with."""
+
+    tools_of: str
+    """A task; all tasks of the evaluation offer the same tools."""
+
+
+class Workspaces:
+    """Offers the tools of a task, and carries out calls in the workspace of the rollout that makes them."""
 
     # Without a prefix, so that tools have the names that prompts use.
-    TOOL_PREFIX: ClassVar[str | None] = None
+    TOOL_PREFIX = None
 
-    async def setup_task(self, task: AecBenchData) -> None:
-        self.info = task.info
-
-    def register(self, mcp: Any) -> None:
+    def offer(self, mcp: Any, task: core.Task) -> None:
         """Offers the tools of the task as the package describes them; only this module checks their arguments."""
-        for offered in tools.offered(core.load_package().task(self.info["task_id"])):
+        for offered in tools.offered(task):
             name = offered["name"]
             mcp.add_tool(self._with_state(self.caller(name)), name=name, description=offered["description"])
             # The server would derive a schema from a function's signature; ours is data.
@@ -37,8 +47,8 @@ class WorkspaceToolset(vf.Toolset[vf.ToolsetConfig, RolloutState]):
 
         async def call(given: dict) -> str:
             package, state = core.load_package(), self.state
-            terms = core.Terms.of_info(self.info)
-            workspace = Workspace(package, package.task(self.info["task_id"]), terms, state.directory)
+            terms = core.Terms.of_info(state.terms)
+            workspace = Workspace(package, package.task(state.task_id), terms, state.directory)
             state.calls += 1
             try:
                 text = await tools.carry_out(workspace, name, given, state.calls)
@@ -52,6 +62,23 @@ class WorkspaceToolset(vf.Toolset[vf.ToolsetConfig, RolloutState]):
         return call
 
 
+class SharedToolset(Workspaces, vf.Toolset[SharedConfig, RolloutState]):
+    """The tools of all rollouts of an evaluation."""
+
+    def register(self, mcp: Any) -> None:
+        self.offer(mcp, core.load_package().task(self.config.tools_of))
+
+
+class RolloutToolset(Workspaces, vf.Toolset[vf.ToolsetConfig, RolloutState]):
+    """The tools of one rollout."""
+
+    async def setup_task(self, task: AecBenchData) -> None:
+        self.task_id = task.info["task_id"]
+
+    def register(self, mcp: Any) -> None:
+        self.offer(mcp, core.load_package().task(self.task_id))
+
+
 def unchecked(metadata: Any) -> Any:
     """A server's metadata of a function, without its checks: they would parse arguments that are JSON texts."""
 
@@ -63,4 +90,5 @@ def unchecked(metadata: Any) -> Any:
 
 
 if __name__ == "__main__":
-    WorkspaceToolset.run()
+    # The library starts this module for both kinds of server.
+    (SharedToolset if "tools_of" in json.loads(os.environ["VF_CONFIG"]) else RolloutToolset).run()

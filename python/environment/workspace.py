@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
+import fcntl
 import os
 import re
 import shutil
@@ -70,7 +72,10 @@ class Workspace:
         self._directories = {place: os.path.join(directory, name) for name, place in PLACES.items()}
         self.files = self._directories[ROOT]
         self._binds = tuple((path, place, "rw") for place, path in self._directories.items())
+        # Calls hold the lock, and begin only while the other file exists: a server of several rollouts can be told by
+        # neither the end of its process nor a cancelled task that one of them is over.
         self._lock = os.path.join(directory, "lock")
+        self._open_mark = os.path.join(directory, "open")
 
     @classmethod
     async def open(cls, package: Package, task: Task, terms: Terms, parent: str | None = None) -> Workspace:
@@ -85,6 +90,8 @@ class Workspace:
         for name in PLACES:
             scratch.make(name, workspace.confined)
         scratch.make("room")
+        with open(workspace._open_mark, "w"):
+            pass
         for file in task.workspace:
             tree.write(workspace.files, file.path.split("/"), package.content(file), workspace.owner, file.executable)
         return workspace
@@ -94,8 +101,14 @@ class Workspace:
         if self.scratch is not None:
             self.scratch.close()
 
-    def settle(self) -> None:
-        """Waits until all processes of the policy have ended."""
+    def is_open(self) -> bool:
+        """Whether the policy may still make calls."""
+        return os.path.exists(self._open_mark)
+
+    def end(self) -> None:
+        """Ends the policy's work: later calls are refused, commands are killed, and all its processes have ended."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._open_mark)
         room.wait_for_lock(self._lock)
 
     async def read(self, path: str, limit: int) -> bytes:
@@ -144,6 +157,7 @@ class Workspace:
                 os.path.join(self.directory, "room"),
                 tuple(bind[0] for bind in self._binds),
                 self._lock,
+                self._open_mark,
                 os.path.join(self.directory, "home"),
                 kept,
                 policy=True,
@@ -174,4 +188,12 @@ class Workspace:
         parts = tree.parts_of(path)
         if not parts:
             raise tree.PathError(f"it is not a path below {ROOT}")
-        return await asyncio.to_thread(work, parts)
+        return await asyncio.to_thread(self._while_open, work, parts)
+
+    def _while_open(self, work: Callable[[list[str]], Any], parts: list[str]) -> Any:
+        """Does something unless the policy's work has ended, which waits for it."""
+        with open(self._lock, "a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH)
+            if not self.is_open():
+                raise room.WorkEnded
+            return work(parts)

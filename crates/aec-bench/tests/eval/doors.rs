@@ -290,11 +290,7 @@ fn the_package_under_verifiers_0_1_14_does_as_the_table_says() {
 #[test]
 #[cfg_attr(not(packages), ignore = "needs the Python package index")]
 fn the_package_under_verifiers_0_4_0_does_as_the_table_says() {
-    // All behaviours take more than three minutes here, so the fast tier tries every third one. The other ways of running
-    // an agent always try all.
-    let step = if aec_xtest::full() { 1 } else { 3 };
-    let behaviours: Vec<Behaviour> = behaviours().into_iter().step_by(step).collect();
-    check_package("0.4.0", "v1", || World::new(behaviours, 120));
+    check_package("0.4.0", "v1", || World::new(behaviours(), 120));
 }
 
 #[test]
@@ -312,6 +308,5 @@ fn calls_after_the_agents_time_are_refused_in_the_package_under_verifiers_0_1_14
 #[test]
 #[cfg_attr(not(packages), ignore = "needs the Python package index")]
 fn calls_after_the_agents_time_are_refused_in_the_package_under_verifiers_0_4_0() {
-    // The library starts a process for tools within the agent's time, so it gets more seconds.
-    check_package("0.4.0", "v1", || World::new(late(), 40));
+    check_package("0.4.0", "v1", || World::new(late(), 10));
 }

@@ -74,7 +74,7 @@ impl World {
     }
 
     /// A script that checks packages.
-    fn checks(&self, python: &Path, name: &str, packages: [PathBuf; 2]) -> Command {
+    fn checks<const N: usize>(&self, python: &Path, name: &str, packages: [PathBuf; N]) -> Command {
         let mut command = self.script(python, name);
         if name != "check_core.py" {
             command.args(["--cases", "cases.json"]);
@@ -83,7 +83,7 @@ impl World {
         command
     }
 
-    fn packages(&self, modules: [&str; 2]) -> [PathBuf; 2] {
+    fn packages<const N: usize>(&self, modules: [&str; N]) -> [PathBuf; N] {
         modules.map(|module| self.project.package(module))
     }
 }
@@ -179,7 +179,7 @@ fn environments_work_with_verifiers_0_3_1() {
 fn check_taskset(version: &str) {
     let python = with_verifiers(version);
     let world = World::new().with_surveys();
-    check(world.checks(&python, "check_v1.py", world.packages(["aec_single", "aec_surveys"])).args(short()));
+    check(world.checks(&python, "check_v1.py", world.packages(["aec_single", "aec_surveys", "aec_mixed"])).args(short()));
 }
 
 #[test]

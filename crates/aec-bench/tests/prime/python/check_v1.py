@@ -1,7 +1,7 @@
-"""Checks packages with `verifiers` 0.3.1 and later (`verifiers.v1`): `python check_v1.py --cases CASES SINGLE SURVEYS`
+"""Checks packages with `verifiers` 0.3.1 and later (`verifiers.v1`): `python check_v1.py --cases CASES SINGLE SURVEYS MIXED`
 
 SINGLE has five single-turn tasks, SURVEYS copies of civil/culvert-survey, civil/survey-000 and so on, each of which names
-itself in its instruction. Every scenario has its own task, so that one run of the library's command line plays them
+itself in its instruction, and MIXED tasks with different tools. Every scenario has its own task, so that one run of the library's command line plays them
 all, against a model on loopback that plays scripts. Needs `uv`, with which the library prepares its chat program.
 With --short, only what every version must get right.
 """
@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 
@@ -256,6 +257,21 @@ def check_single(library, directory, cases, short):
         )
 
 
+def check_servers(library, surveys, mixed):
+    """One server serves all rollouts if it can."""
+    sys.path[:0] = [str(surveys), str(mixed)]
+    for package, expected in (("aec_surveys", (1, 0)), ("aec_mixed", (0, 1))):
+        v1 = import_module(f"{package}.v1")
+        config = v1.AecBenchTasksetConfig(split="all")
+        found = (len(v1.AecBenchTaskset.toolsets(config)), len(v1.AecBenchTask.toolsets(config.task)))
+        expect(f"servers of {package} for all rollouts, and for each", found == expected, found)
+    with serve({"scripted": [[call("bash", command="pwd")], [call("submit_answer", content="{}")]]}) as (address, _):
+        code, traces, said = library.run("aec_mixed", address)
+    told = [(tool_results(trace), trace["stop_condition"], trace["errors"]) for trace in traces.values()]
+    right = [(["/workspace\n"], "answer_submitted", [])] * len(traces)
+    expect("servers for each rollout", code == 0 and len(traces) > 1 and told == right, (code, told, said))
+
+
 def check_arguments(library, temp, surveys):
     look = [[call("list_files")]] * 9
     with serve({"scripted": look}) as (address, _):
@@ -299,18 +315,20 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--cases", required=True)
     parser.add_argument("--short", action="store_true")
-    parser.add_argument("packages", nargs=2, type=Path)
+    parser.add_argument("packages", nargs=3, type=Path)
     arguments = parser.parse_args()
-    single, surveys = (path.resolve() for path in arguments.packages)
+    single, surveys, mixed = (path.resolve() for path in arguments.packages)
     temp = checks.own_temp()
     cases = json.loads(Path(arguments.cases).read_text())
     print("verifiers", version("verifiers"), "python", sys.version.split()[0])
     try:
-        library = Library([single, surveys], temp)
+        library = Library([single, surveys, mixed], temp)
         with section("surveys"):
             check_surveys(library, surveys, cases, arguments.short)
         with section("single turn"):
             check_single(library, single, cases, arguments.short)
+        with section("servers"):
+            check_servers(library, surveys, mixed)
         if not arguments.short:
             with section("arguments"):
                 check_arguments(library, temp, surveys)
