@@ -57,43 +57,64 @@ mod v0_1_14 {
 
 mod v0_3_1 {
     #[tokio::test(flavor = "multi_thread")]
-    #[cfg_attr(not(packages), ignore = "needs the Python package index")]
+    #[cfg_attr(
+        not(all(packages, full)),
+        ignore = "needs the Python package index, and AEC_TEST=full: the fast tier tries the versions before and after it"
+    )]
     async fn single_turn() {
         super::single_turn("0.3.1").await;
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    #[cfg_attr(not(packages), ignore = "needs the Python package index")]
+    #[cfg_attr(
+        not(all(packages, full)),
+        ignore = "needs the Python package index, and AEC_TEST=full: the fast tier tries the versions before and after it"
+    )]
     async fn rows_are_those_of_the_library() {
         super::rows_are_those_of_the_library("0.3.1").await;
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    #[cfg_attr(not(packages), ignore = "needs the Python package index")]
+    #[cfg_attr(
+        not(all(packages, full)),
+        ignore = "needs the Python package index, and AEC_TEST=full: the fast tier tries the versions before and after it"
+    )]
     async fn failures_of_the_model() {
         super::failures_of_the_model("0.3.1").await;
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    #[cfg_attr(not(packages), ignore = "needs the Python package index")]
+    #[cfg_attr(
+        not(all(packages, full)),
+        ignore = "needs the Python package index, and AEC_TEST=full: the fast tier tries the versions before and after it"
+    )]
     async fn groups_and_independent_rollouts() {
         super::groups_and_independent_rollouts("0.3.1").await;
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    #[cfg_attr(not(packages), ignore = "needs the Python package index")]
+    #[cfg_attr(
+        not(all(packages, full)),
+        ignore = "needs the Python package index, and AEC_TEST=full: the fast tier tries the versions before and after it"
+    )]
     async fn generated_now_and_scored_later() {
         super::generated_now_and_scored_later("0.3.1").await;
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    #[cfg_attr(not(packages), ignore = "needs the Python package index")]
+    #[cfg_attr(
+        not(all(packages, full)),
+        ignore = "needs the Python package index, and AEC_TEST=full: the fast tier tries the versions before and after it"
+    )]
     async fn two_hundred_rollouts() {
         super::two_hundred_rollouts("0.3.1").await;
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    #[cfg_attr(not(packages), ignore = "needs the Python package index")]
+    #[cfg_attr(
+        not(all(packages, full)),
+        ignore = "needs the Python package index, and AEC_TEST=full: the fast tier tries the versions before and after it"
+    )]
     async fn what_an_environment_sees() {
         super::what_an_environment_sees("0.3.1").await;
     }

@@ -214,7 +214,7 @@ def check_answers(single, temp):
             outputs=tuple(case["outputs"]) or None,
         )
         workspace = SimpleNamespace(
-            files=str(files), submitted=case["submitted"], package=package, settle=lambda: None
+            files=str(files), submitted=case["submitted"], package=package, end=lambda: None
         )
         scratch = judge.Scratch(str(directory))
         verdict = judge.Verdict()
