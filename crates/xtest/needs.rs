@@ -89,12 +89,12 @@ fn main() {
         for directory in places().filter(|place| place.is_dir()) {
             println!("cargo::rerun-if-changed={}", directory.display());
         }
-        // Not a part: tests that have no short version.
-        println!("cargo::rerun-if-env-changed=AEC_TEST");
-        println!("cargo::rustc-check-cfg=cfg(full)");
-        if variable("AEC_TEST") == "full" {
-            println!("cargo::rustc-cfg=full");
-        }
+    }
+    // Not a part: tests that have no short version.
+    println!("cargo::rerun-if-env-changed=AEC_TEST");
+    println!("cargo::rustc-check-cfg=cfg(full)");
+    if variable("AEC_TEST") == "full" {
+        println!("cargo::rustc-cfg=full");
     }
     for unknown in left_out().iter().filter(|name| !PARTS.iter().any(|part| part.name == *name)) {
         let known = PARTS.map(|part| part.name).join(", ");

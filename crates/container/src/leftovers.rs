@@ -4,12 +4,17 @@ use std::collections::HashMap;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 
+use bollard::Docker;
+use bollard::models::ImageSummary;
 use bollard::query_parameters::{ListImagesOptions, RemoveImageOptions};
 use rustix::process::{Pid, test_kill_process};
 
 use crate::engine::{Engine, EngineError, LABEL, remove};
 use crate::image::ROOM_IMAGES;
 use crate::listing::{Listed, list_containers};
+
+/// How often the engine is asked for its images.
+const LISTINGS: usize = 5;
 
 /// Containers and images that this program left with the engine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,10 +38,8 @@ impl Engine {
         let (docker, host) = (self.docker(), self.facts().host.clone());
         self.wait(async move {
             let containers = list_containers(&host, &format!("{LABEL}=room")).await?;
-            let filters = HashMap::from([("label".to_owned(), vec![format!("{LABEL}=image")])]);
-            let options = ListImagesOptions { filters: Some(filters), ..Default::default() };
-            let images = docker.list_images(Some(options)).await?;
-            let names = images
+            let names = list_images(&docker)
+                .await?
                 .into_iter()
                 .flat_map(|image| if image.repo_tags.is_empty() { vec![image.id] } else { image.repo_tags });
             let mut images: Vec<String> = names.collect();
@@ -63,6 +66,21 @@ impl Engine {
             }
             Ok(cleaned)
         })
+    }
+}
+
+/// All images that this program made. Podman refuses the list if an image is removed while it is made, so the engine is
+/// asked again.
+async fn list_images(docker: &Docker) -> Result<Vec<ImageSummary>, EngineError> {
+    let filters = HashMap::from([("label".to_owned(), vec![format!("{LABEL}=image")])]);
+    let options = ListImagesOptions { filters: Some(filters), ..Default::default() };
+    let mut left = LISTINGS;
+    loop {
+        left -= 1;
+        match docker.list_images(Some(options.clone())).await.map_err(EngineError::from) {
+            Err(EngineError::Refused(_)) if left > 0 => {}
+            listed => return listed,
+        }
     }
 }
 
@@ -101,7 +119,34 @@ pub(crate) fn is_running(pid: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read as _, Write as _};
+
     use super::*;
+
+    #[tokio::test]
+    async fn a_list_that_images_leave_while_it_is_made_is_asked_for_again() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("tcp://{}", listener.local_addr().unwrap());
+        let refused = ("500 Oh", r#"{"message":"image not known"}"#);
+        let answers = [refused, refused, ("200 OK", "[]")];
+        let engine = std::thread::spawn(move || {
+            for (status, body) in answers.into_iter().chain([refused; LISTINGS]) {
+                let (mut stream, _) = listener.accept().unwrap();
+                assert_ne!(stream.read(&mut [0; 4096]).unwrap(), 0);
+                let length = body.len();
+                write!(
+                    stream,
+                    "HTTP/1.1 {status}\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: \
+                     {length}\r\n\r\n{body}"
+                )
+                .unwrap();
+            }
+        });
+        let docker = Docker::connect_with_http(&address, 10, bollard::API_DEFAULT_VERSION).unwrap();
+        assert_eq!(list_images(&docker).await.unwrap(), []);
+        assert_eq!(list_images(&docker).await.unwrap_err().kind(), "engine_refused");
+        engine.join().unwrap();
+    }
 
     #[test]
     fn processes_that_have_ended_do_not_run() {
