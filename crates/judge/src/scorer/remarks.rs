@@ -45,9 +45,10 @@ pub(super) fn is_harmless(remark: &str) -> bool {
             let referred = at > 0 && is_reference(said[at - 1]);
             let rounds = small.get(at + 1).is_some_and(|behind| has(&lists.rounding, behind))
                 && digits_end(&characters, 0) == characters.len();
-            // A bolt or a load case: one capital and digits.
+            // M20 is a bolt, but E3 and X3 may be factors.
             let code = (2..8).contains(&characters.len())
                 && characters[0].is_ascii_uppercase()
+                && !matches!(characters[0], 'E' | 'X')
                 && digits_end(&characters, 1) == characters.len();
             if !referred && !code && !rounds {
                 return false;

@@ -939,6 +939,9 @@ def split_remark(text):
     return text, None
 
 
+CODES = LETTERS[:26].replace("E", "").replace("X", "")  # M20 is a bolt, E3 and X3 may be factors
+
+
 def remark_words(remark):
     """The words of a remark without punctuation around them."""
     bare = "".join(" " if c in SPACES or c in ",;:" else c for c in remark)
@@ -961,7 +964,7 @@ def is_harmless(remark):
             return False
         if has_digit(part):
             before, behind = said[at - 1] if at else "", small[at + 1] if at + 1 < len(small) else ""
-            code = 1 < len(part) < 8 and part[0] in LETTERS[:26] and digits_end(part, 1) == len(part)
+            code = 1 < len(part) < 8 and part[0] in CODES and digits_end(part, 1) == len(part)
             if not is_reference(before) and not code and not (behind in ROUNDING and digits_end(part, 0) == len(part)):
                 return False
         elif len(part) > 1 and part not in ("in", "min") and not is_reference(part):
