@@ -19,11 +19,17 @@ import os
 import stat
 import sys
 
+REVISION = 2  # of these rules, stated in details.json; docs/answers.md lists the revisions
 MAX_BYTES = 1 << 20  # of a submission
 MAX_DEPTH = 64  # of nested lists and objects
-MAX_BLOCKS = 64  # objects with expected keys
+MAX_BLOCKS = 64  # objects with expected keys, values for one key
 MAX_ITEMS = 200  # expected items of a list, rows of a table
 MAX_NUMERAL = 256  # characters of a number with its unit
+MAX_FORM = 256  # characters of a value in which marks and remarks are looked for
+MAX_REMARK = 120  # characters of a remark behind a value
+MAX_SAID = 5  # words of an option that is looked for in a remark
+MAX_KEY = 100  # characters of a key in which a unit is looked for
+MAX_SUFFIX = 18  # characters of such a unit
 MAX_SHOWN = 200  # characters of a value repeated in the details
 WORKSPACE = "/workspace"
 LOGS = "/logs/verifier"
@@ -45,6 +51,7 @@ class Unread(Exception):
 
 SPACES = "\t\n\x0b\x0c\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
 PUNCTUATION = " .,;:!?'\"`*()[]{}"
+BEFORE_VALUE, BEHIND_VALUE = PUNCTUATION.replace("!", "").replace("?", ""), PUNCTUATION.replace("?", "")
 DIGITS = "0123456789"
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 MINUS = "-\u2212\u2013\u2011"
@@ -71,20 +78,33 @@ def fold_table():
 FOLD = fold_table()
 
 
-def squeeze(text):
+def squeeze(text, before=PUNCTUATION, behind=PUNCTUATION):
     """Text for comparing texts: folded, single spaces, no punctuation around it; the point of `.5` stays."""
     single = " ".join(part for part in text.translate(FOLD).split(" ") if part)
-    bare = single.lstrip(PUNCTUATION)
+    bare = single.lstrip(before)
     point = bare[:1] and bare[0] in DIGITS and single[:-len(bare)].endswith(".")
-    return ("." + bare if point else bare).rstrip(PUNCTUATION)
+    return ("." + bare if point else bare).rstrip(behind)
+
+
+def stated(text):
+    """A squeezed value. `!` before it negates and `?` casts doubt, so these stay: "pass?" is not "pass"."""
+    return squeeze(text, BEFORE_VALUE, BEHIND_VALUE)
 
 
 def compact(text):
-    """Text for comparing keys and choices: squeezed, then without spaces, hyphens and underscores.
+    """Text for comparing keys: squeezed, then without spaces, hyphens and underscores.
 
     A leading hyphen stays and so does a gap between digits: -5 is not 5 and 1-2 is not 12.
     """
-    squeezed = squeeze(text)
+    return joined(squeeze(text))
+
+
+def word(text):
+    """Text for comparing choices and other words: a stated value without spaces, hyphens and underscores."""
+    return joined(stated(text))
+
+
+def joined(squeezed):
     parts = ["-"] if squeezed[:1] == "-" else [""]
     for part in squeezed.replace("-", " ").replace("_", " ").split(" "):
         if part:
@@ -102,6 +122,53 @@ def lower(text):
 def shorten(text):
     """Text for the details, cut to a bearable length."""
     return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "\u2026"
+
+
+# ---- words -----------------------------------------------------------------------------------------------------------
+
+# A list and its words; `_` in a word is a space. Words for about, before a number and behind it; what may follow a
+# count; words of a passed and a failed check, compared without spaces; words that negate a name; words in a remark that
+# offer a second answer, take the first one back or multiply it; words that may stand alone in brackets behind a number
+# without a unit, where another word could be a unit; words before a number, and behind it, that make it no second
+# value; texts that hold the place of a value; LaTeX commands that only change how their argument looks.
+WORD_LISTS = """
+approximately approximately approx about around roughly circa ca
+nearly approximately approx
+counters no nos nr off pc pcs piece pieces item items each ea of per
+passed pass passed passes ok okay compliant complies adequate satisfactory satisfied acceptable sufficient safe
+failed fail failed fails ng notok noncompliant notcompliant doesnotcomply inadequate notadequate unsatisfactory
+failed notsatisfactory notsatisfied unacceptable notacceptable insufficient notsufficient unsafe notsafe notpassed
+failed doesnotpass
+negations not non no never cannot without
+hedges or and/or either alternatively alternative alternatives maybe perhaps possibly unsure uncertain guess vs versus
+hedges between range not isn't never no wrong incorrect instead otherwise unless if else except but without was
+hedges previously formerly subject conditional conditionally assuming assumed plus minus negative times x per each unit
+hedges units thousand thousands hundred hundreds million millions billion billions dozen dozens pair pairs percent half
+hedges double twice triple quarter zero one two three four five six seven eight nine ten eleven twelve thirteen
+hedges fourteen fifteen sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety
+remarks hogging sagging tension compression tensile compressive governing governs critical controls controlling max
+remarks maximum rounded approx approximately about exact final answer result calculated computed design factored
+remarks ultimate serviceability uls sls ok pass upward upwards downward downwards required provided total overall
+references as as/nzs nzs bs en iso aci aisc astm din cl clause table eq eqn equation section sec sect fig figure part
+references step grade class note article annex appendix chapter page §
+rounding d.p dp s.f sf sig significant decimal decimals
+placeholders tbd tbc todo n/a placeholder value number text string your_answer your_answer_here to_be_determined
+placeholders to_be_confirmed to_be_calculated to_be_filled_in
+wrappers text textrm textbf textit texttt mathrm mathbf mathit mathsf mathtt boldsymbol operatorname boxed unit si
+"""
+
+
+def word_list(wanted):
+    """The words of one list in their order."""
+    lines = [line.split(" ") for line in WORD_LISTS.split("\n")]
+    return [part.replace("_", " ") for line in lines if line[0] == wanted for part in line[1:]]
+
+
+APPROXIMATELY, NEARLY, COUNTERS = word_list("approximately"), word_list("nearly"), frozenset(word_list("counters"))
+PASSED, FAILED, NEGATIONS = word_list("passed"), word_list("failed"), frozenset(word_list("negations"))
+HEDGES, REMARKS = frozenset(word_list("hedges")), frozenset(word_list("remarks"))
+REFERENCES, ROUNDING = frozenset(word_list("references")), frozenset(word_list("rounding"))
+PLACEHOLDERS, WRAPPERS = frozenset(word_list("placeholders")), frozenset(word_list("wrappers"))
 
 
 # ---- relaxed JSON ----------------------------------------------------------------------------------------------------
@@ -360,7 +427,7 @@ def numeral(text):
     start, i = i, digits_end(text, i)
     digits = text[start:i]
     mark = text[i:i + 1]
-    if 1 <= len(digits) <= 3 and digits[0] != "0" and mark and mark in ", \xa0\u2009\u202f\u2007":
+    if 1 <= len(digits) <= 3 and digits[0] != "0" and mark and mark in ", _\xa0\u2009\u202f\u2007":
         while text[i:i + 1] == mark and digits_end(text, i + 1) == i + 4:
             digits += text[i + 1:i + 4]
             i += 4
@@ -446,9 +513,10 @@ def real(negative, digits, exponent):
 
 # ---- units -----------------------------------------------------------------------------------------------------------
 
-# Flag, factor to SI, dimension (@ offset), names. Flags: + takes prefixes, . does not, ? is a second reading that is
-# tried when the first has the wrong dimension. Dimensions: Length Mass Time I current K temperature Angle
-# J luminous flux, B decibel, P apparent and Q reactive power (so that kVA is not kW). `_` in a name is a space.
+# Flag, factor to SI, dimension (@ offset, ! energy or power), names. Flags: + takes prefixes, . does not, ? is a second
+# reading that is tried when the first has the wrong dimension. Dimensions: Length Mass Time I current K temperature
+# Angle J luminous flux, B decibel, P apparent and Q reactive power (so that kVA is not kW). `_` in a name is a space.
+# A unit with `!` does not measure what is expected in a unit without one: kJ is no moment, though kN.m may be energy.
 UNITS = """
 + 1 L1 m metre metres meter meters
 . 0.0254 L1 in inch inches
@@ -485,7 +553,8 @@ UNITS = """
 . 4448.2216152605 L1M1T-2 kip kips Kip Kips
 . 9.80665 L1M1T-2 kgf
 . 9806.65 L1M1T-2 tf
-+ 1 L2M1T-2 Nm J joule joules
++ 1 L2M1T-2 Nm
++ 1 L2M1T-2! J joule joules
 + 0.001 L2M1T-2 Nmm
 . 1000 L2M1T-2 KNm
 + 1 L-1M1T-2 Pa pascal pascals
@@ -505,13 +574,13 @@ UNITS = """
 . 14593.902937206365 M1T-2 klf KLF
 . 16.018463373960138 L-3M1 pcf PCF
 ? 157.0874638462462 L-2M1T-2 pcf PCF
-+ 3600 L2M1T-2 Wh
-. 3600000 L2M1T-2 kwh KWh KWH Kwh
-. 1055.05585262 L2M1T-2 Btu BTU
-+ 4.184 L2M1T-2 cal
-+ 1 L2M1T-3 W watt watts
-. 1000 L2M1T-3 kw KW Kw kilowatt kilowatts
-. 745.6998715822702 L2M1T-3 hp HP
++ 3600 L2M1T-2! Wh
+. 3600000 L2M1T-2! kwh KWh KWH Kwh
+. 1055.05585262 L2M1T-2! Btu BTU
++ 4.184 L2M1T-2! cal
++ 1 L2M1T-3! W watt watts
+. 1000 L2M1T-3! kw KW Kw kilowatt kilowatts
+. 745.6998715822702 L2M1T-3! hp HP
 + 1 L2M1T-3P1 VA V.A
 . 1000 L2M1T-3P1 kva KVA Kva
 + 1 L2M1T-3Q1 var VAr VAR vars
@@ -567,13 +636,16 @@ UNIT_CHARS.update({ord(key): value for key, value in RAISED.items()})
 
 
 def unit_tables():
-    """({name: unit}, {name: second reading}, names that take prefixes); a unit is (factor, dimension, offset)."""
+    """({name: unit}, {name: second reading}, names that take prefixes).
+
+    A unit is (factor, dimension, offset, whether it is one of energy or power).
+    """
     first, second, prefixed = {}, {}, set()
     for line in UNITS.split("\n"):
         if line:
             flag, factor, dimension, names = line.split(" ", 3)
             dimension, _, offset = dimension.partition("@")
-            unit = (float(factor), powers(dimension), float(offset or "0"))
+            unit = (float(factor), powers(dimension), float(offset or "0"), dimension[-1] == "!")
             for name in names.split(" "):
                 (second if flag == "?" else first)[name] = unit
                 if flag == "+":
@@ -592,11 +664,12 @@ def powers(text):
 
 FIRST, SECOND, PREFIXED = unit_tables()
 ATOM_CHARACTERS = frozenset(LETTERS + "%\xb0_")
-PLAIN = (1.0, powers(""), 0.0)
+PLAIN = (1.0, powers(""), 0.0, False)
+KELVIN = powers("K1")
 
 
 def unit_of(text, again=False):
-    """(factor, dimension, offset) of a unit, None if it is not known. `again` prefers second readings."""
+    """(factor, dimension, offset, energy) of a unit, None if it is not known. `again` prefers second readings."""
     text = " ".join(part for part in text.translate(UNIT_CHARS).split(" ") if part)
     if text[:1] + text[-1:] in ("()", "[]"):
         text = text[1:-1].strip(" ")
@@ -613,8 +686,8 @@ def atom(name, again):
     if name in FIRST:
         return FIRST[name]
     if name[:1] in PREFIXES and name[1:] in PREFIXED:
-        factor, dimension, _ = FIRST[name[1:]]
-        return PREFIXES[name[0]] * factor, dimension, 0.0
+        factor, dimension, _, energy = FIRST[name[1:]]
+        return PREFIXES[name[0]] * factor, dimension, 0.0, energy
     return FIRST.get(lower(name)) if len(name) >= 4 else None
 
 
@@ -623,7 +696,7 @@ def compound(text, again):
     text = ungrouped(text)
     if text is None:
         return None
-    factor, dimension, atoms = 1.0, [0] * len(DIMENSIONS), 0
+    factor, dimension, energy, atoms = 1.0, [0] * len(DIMENSIONS), False, 0
     i = 2 if text[:2] == "1/" else 1 if text[:1] == "/" else 0
     below = i > 0
     while True:
@@ -637,12 +710,13 @@ def compound(text, again):
         power, after = exponent(text, i)
         if power is None:
             return None
+        energy = energy or unit[3]
         for _ in range(abs(power)):
             factor = factor / unit[0] if below != (power < 0) else factor * unit[0]
         sign = -power if below else power
         dimension = [total + sign * one for total, one in zip(dimension, unit[1])]
         if after == len(text):
-            return (factor, tuple(dimension), 0.0) if 0.0 < factor < math.inf else None
+            return (factor, tuple(dimension), 0.0, energy) if 0.0 < factor < math.inf else None
         raised, i = after > i, after
         while i < len(text) and text[i] == " ":
             i += 1
@@ -680,14 +754,266 @@ def exponent(text, i):
 
 def convert(spec, x, text):
     """x, given in the unit `text`, in the unit of the field; a text that says why if there is no way."""
-    if not text or compact(text) in spec.unit_words:
+    if not text or (spec.unit_words and word(text) in spec.unit_words) or counts(spec, text):
         return x
     readings = [unit for unit in (unit_of(text, False), unit_of(text, True)) if unit]
-    for factor, dimension, offset in readings:
-        if dimension == spec.unit[1]:
+    for unit in readings:
+        if fits(spec, unit):
+            factor, offset = unit[0], unit[2]
             here, there = (0.0, 0.0) if spec.difference else (offset, spec.unit[2])
             return x if factor == spec.unit[0] and here == there else (x + here) * factor / spec.unit[0] - there
     return "a unit of another kind" if readings else "an unknown unit"
+
+
+def fits(spec, unit):
+    """Whether a unit measures what the field's own unit measures."""
+    return unit[1] == spec.unit[1] and (spec.unit[3] or not unit[3] or unit[1] == PLAIN[1])
+
+
+def counts(spec, text):
+    """Whether a text behind a whole number says what is counted: "bolts" for `n_bolts`, "No." for everything."""
+    if spec.kind != "integer" or spec.unit_text:
+        return False
+    said = [part.strip(".") for part in text.translate(FOLD).split(" ")]
+    said = [part for part in said if part]
+    return (bool(said) and said[-1] not in ("of", "per")
+            and all(part in spec.nouns or part in COUNTERS for part in said))
+
+
+def words_of(name):
+    """The folded words of a name."""
+    return [part for part in spaced(name.translate(FOLD)).split(" ") if part]
+
+
+def spaced(text):
+    return "".join(" " if c in " _-.,;:/()[]" else c for c in text)
+
+
+def nouns_of(name):
+    """The words of a name in singular and plural."""
+    found = set()
+    for part in words_of(name):
+        if len(part) > 2:
+            found.update((part, part + "s", part[:-1] if part[-1] == "s" else part))
+    return found
+
+
+# ---- what models put around a value ----------------------------------------------------------------------------------
+# Marks are taken away only where this cannot put two numbers together or hide one of them: a value with two candidates
+# stays unreadable.
+
+PAIRED = ("***", "**", "__", "``", "`", "$$", "$")
+MARKED = frozenset("\\$`*_=\t\x08")
+SYMBOLS = {"times": "\xd7", "cdot": "\xb7", "approx": "\u2248", "sim": "\u2248", "simeq": "\u2248", "pm": "\xb1",
+           "circ": "\xb0", "degree": "\xb0", "textdegree": "\xb0", "mu": "\xb5", "Omega": "\u03a9", "quad": " ",
+           "left": "", "right": "", "checkmark": "\u2713", ",": "\u2009", ";": " ", ":": " ", " ": " ", "%": "%",
+           "_": "_", "(": "$", ")": "$", "[": "$$", "]": "$$"}
+# JSON reads the backslash of a careless \\times, \\text and \\boxed as part of an escape.
+ESCAPED = (("\times", "\\times"), ("\text", "\\text"), ("\x08oxed", "\\boxed"))
+
+
+def unmarked(text):
+    """A value without emphasis, code marks, LaTeX and one leading `=`."""
+    text = text.strip(SPACES)
+    if len(text) > MAX_FORM or MARKED.isdisjoint(text):
+        return text
+    equals = True
+    for _ in range(3):
+        before = text
+        text = unpaired(unlatexed(text))
+        if len(text) > 2 and text[0] in "*_" and text[-1] == text[0] and text[0] not in text[1:-1]:
+            text = text[1:-1]
+        if equals and text[:1] == "=" and text[1:2] not in ("=", "<", ">"):
+            text, equals = text[1:], False
+        text = text.strip(SPACES)
+        if text == before:
+            break
+    return text
+
+
+def unpaired(text):
+    """Without marks that come in pairs, where it is clear what they enclose."""
+    kept, i = "", 0
+    while i < len(text):
+        mark = next((mark for mark in PAIRED if text.startswith(mark, i)), "")
+        start = i + len(mark)
+        end = text.find(mark, start) if mark else -1
+        if end > start and encloses(mark, kept, text[start:end], text[end + len(mark):]):
+            kept += text[start:end]
+            i = end + len(mark)
+        else:
+            kept += mark or text[i]
+            i += len(mark) or 1
+    return kept
+
+
+def encloses(mark, before, inner, behind):
+    """Whether a pair of marks can go: it must not stand between digits, nor begin a second number."""
+    if mark[0] in "*_" and (alphanumeric(before[-1:]) or alphanumeric(behind[:1])):
+        return False
+    begin, follow = inner.strip(SPACES)[:1], behind.strip(SPACES)
+    if not begin or (has_digit(before) and begin in DIGITS + "."):
+        return False
+    return not (follow[:1] and (follow[0] in DIGITS or (follow[0] in ".,_" and has_digit(follow[1:2]))))
+
+
+def alphanumeric(c):
+    return c != "" and c in LETTERS + DIGITS
+
+
+def has_digit(text):
+    return any(c in DIGITS or c in RAISED for c in text)
+
+
+def unlatexed(text):
+    """With plain characters for LaTeX commands; unchanged if one is not known or a bracket does not close."""
+    given = text
+    for careless, meant in ESCAPED:
+        text = text.replace(careless, meant)
+    if "\\" not in text and "{,}" not in text:
+        return given
+    plain, braces, i = "", [], 0
+    while i < len(text):
+        c = text[i]
+        if c == "\\":
+            end = i + 1
+            while end < len(text) and text[end] in LETTERS:
+                end += 1
+            end = max(end, i + 2)
+            name = text[i + 1:end]
+            if name in WRAPPERS and text[end:end + 1] == "{":
+                begin = text[end + 1:].strip(SPACES)[:1]
+                if has_digit(plain) and begin and begin in DIGITS + ".":
+                    return given
+                braces.append("")
+                end += 1
+            elif name in SYMBOLS:
+                plain += SYMBOLS[name]
+            else:
+                return given
+            i = end
+            continue
+        if c == "{":
+            braces.append("}")
+        elif c == "}":
+            if not braces:
+                return given
+            c = braces.pop()
+        elif c == "~" and plain:
+            c = " "
+        plain += c
+        i += 1
+    if braces:
+        return given
+    return plain.replace("{,}", ",").replace("^{\xb0}", "\xb0").replace("^\xb0", "\xb0")
+
+
+def approximated(text):
+    """A number without a word for about at one of its ends."""
+    small = lower(text)
+    for said in APPROXIMATELY:
+        behind = text[len(said):]
+        behind = behind[1:] if behind[:1] == "." else behind
+        if small.startswith(said) and behind[:1] and behind[0] in SPACES:
+            return behind.strip(SPACES)
+    bare = small[:-1] if small[-1:] == "." else small
+    for said in NEARLY:
+        if bare.endswith(said) and bare[:-len(said)][-1:] in tuple(SPACES):
+            return text[:len(bare) - len(said)].strip(SPACES)
+    return text
+
+
+def split_remark(text):
+    """(value, remark) of a value with a remark in brackets behind it; the remark is None if there is none."""
+    whole_text = text[:-1] if text[-2:] in (").", "].") else text
+    opening = {")": "(", "]": "["}.get(whole_text[-1:])
+    if opening is None or len(text) > MAX_FORM:
+        return text, None
+    depth = 0
+    for i in range(len(whole_text) - 1, 0, -1):
+        depth += (whole_text[i] == whole_text[-1]) - (whole_text[i] == opening)
+        if depth == 0:
+            value = whole_text[:i].rstrip(SPACES)
+            remark = whole_text[i + 1:-1]
+            return (value, remark) if value and len(value) < i and len(remark) <= MAX_REMARK else (text, None)
+    return text, None
+
+
+CODES = LETTERS[:26].replace("E", "").replace("X", "")  # M20 is a bolt, E3 and X3 may be factors
+
+
+def remark_words(remark):
+    """The words of a remark without punctuation around them."""
+    bare = "".join(" " if c in SPACES or c in ",;:" else c for c in remark)
+    return [part for part in (part.strip(PUNCTUATION) for part in bare.split(" ")) if part]
+
+
+def is_letterlike(c):
+    """Whether a character is Latin, Greek or Cyrillic, or punctuation: no digit or sign of another kind."""
+    return (c < "\u0600" and c not in "\xbc\xbd\xbe") or "\u2010" <= c <= "\u2027" or c in SPACES
+
+
+def is_harmless(remark):
+    """Whether a remark in words gives no other value: no doubt, no second number, no unit, no condition."""
+    said = remark_words(remark)
+    if not said or any(c in "?!\xb1|~<>=/" or not is_letterlike(c) for c in remark) or unit_of(remark):
+        return False
+    small = [part.translate(FOLD) for part in said]
+    for at, part in enumerate(said):
+        if small[at] in HEDGES:
+            return False
+        if has_digit(part):
+            before, behind = said[at - 1] if at else "", small[at + 1] if at + 1 < len(small) else ""
+            code = 1 < len(part) < 8 and part[0] in CODES and digits_end(part, 1) == len(part)
+            if not is_reference(before) and not code and not (behind in ROUNDING and digits_end(part, 0) == len(part)):
+                return False
+        elif len(part) > 1 and part not in ("in", "min") and not is_reference(part):
+            unit = unit_of(part)
+            if unit and unit[1] != PLAIN[1]:
+                return False
+    return True
+
+
+def is_reference(part):
+    """Whether a number behind this word is that of a standard, clause, table and the like; `as` is a word, AS not."""
+    return part not in ("as", "is") and part.translate(FOLD) in REFERENCES
+
+
+def is_clear(remark, spec):
+    """Whether a harmless remark behind a number without a unit cannot be an unknown unit."""
+    small = [part.translate(FOLD) for part in remark_words(remark)]
+    if small[0] == "in":
+        return len(small) > 1 and small[1] in REMARKS
+    return len(small) > 1 or small[0] in REMARKS or small[0] in spec.nouns or has_digit(small[0])
+
+
+GOOD, BAD = "\u2705\u2714\u2713\u2611\U0001f44d", "\u274c\u2717\u2718\u2716\U0001f44e"
+
+
+def without_ticks(text):
+    """(text, tick): without ticks (True) or crosses (False) at its ends; (text, None) if there are none or both."""
+    good, bad = any(c in GOOD for c in text), any(c in BAD for c in text)
+    return (text, None) if good == bad else (text.strip(GOOD + BAD + "\ufe0f" + SPACES), good)
+
+
+def is_placeholder(text):
+    """Whether a text only holds the place of a value: dots, `<number>`, `TBD`."""
+    text = text.strip(SPACES)
+    if not text or len(text) > MAX_FORM:
+        return False
+    if all(c in " .\u2026_-\u2013\u2014?*#xX" for c in text):
+        return text not in ("x", "X")
+    return ((text[0] + text[-1] in ("<>", "{}", "[]") and len(text) > 2 and not has_digit(text))
+            or lower(text).strip(".") in PLACEHOLDERS)
+
+
+def holds_nothing(value, key=""):
+    """Whether there are only places to fill below a list or object, apart from its keys and units."""
+    if isinstance(value, str):
+        return is_blank(value) or is_placeholder(value)
+    if isinstance(value, Obj):
+        value = [item for name, item in value.pairs if compact(name) not in (key, "unit", "units")]
+    return bool(value) and all(holds_nothing(item, key) for item in value)
 
 
 # ---- the answers file ------------------------------------------------------------------------------------------------
@@ -709,7 +1035,11 @@ class Spec:
 
     def __init__(self, kind):
         self.kind = kind
-        self.unit, self.unit_words, self.difference = PLAIN, (), False
+        self.unit, self.unit_text, self.unit_words, self.difference = PLAIN, "", (), False
+        self.want = ()
+        self.nouns = ()
+        self.meanings = {}  # of words: a truth or an option
+        self.passing = {}  # whether an option or truth means that a check passed, where that is asked
 
 
 def need(condition, where, text):
@@ -753,12 +1083,22 @@ def kind_of(raw, kinds, where):
     return kind
 
 
-def scalar_spec(raw, where, extra):
+TRUTHS = {"true": True, "yes": True, "pass": True, "false": False, "no": False, "fail": False}
+
+
+def asks_for_pass(name):
+    """Whether the name of a boolean asks whether a check passed: its last word says so, and none negates it."""
+    said = words_of(name)
+    return bool(said) and said[-1] in PASSED and not any(part in NEGATIONS or part in FAILED for part in said)
+
+
+def scalar_spec(raw, where, extra, name):
     """The part of a field that does not depend on the expected value."""
     kind = kind_of(raw, SCALARS, where)
     only(raw, ("type", "meaning") + OWN_KEYS[kind] + extra, where)
     spec = Spec(kind)
-    spec.unit_words = {compact(word) for word in texts(raw, "unit_words", where)}
+    spec.unit_words = {word(text) for text in texts(raw, "unit_words", where)}
+    spec.nouns = nouns_of(name)
     spec.unit_text = raw.get("unit", "")
     need(isinstance(spec.unit_text, str), where, "`unit` must be a text")
     if spec.unit_text:
@@ -768,25 +1108,39 @@ def scalar_spec(raw, where, extra):
         number_spec(spec, raw, where)
     if kind == "boolean":
         true, false = texts(raw, "true_words", where), texts(raw, "false_words", where)
-        spec.truths = {"true": True, "yes": True, "pass": True, "false": False, "no": False, "fail": False}
-        for word, truth in [(word, True) for word in true] + [(word, False) for word in false]:
-            need(spec.truths.setdefault(compact(word), truth) == truth, where, "`" + word + "` is both true and false")
+        spec.meanings = dict(TRUTHS)
+        for text, truth in [(text, True) for text in true] + [(text, False) for text in false]:
+            need(spec.meanings.setdefault(word(text), truth) == truth, where, "`" + text + "` is both true and false")
+        if asks_for_pass(name):
+            add_verdicts(spec, True, False)
     if kind == "choice":
         need(texts(raw, "options", where), where, "`options` must not be empty")
-        spec.options = {compact(option): option for option in raw["options"]}
+        spec.meanings = {word(option): option for option in raw["options"]}
         aliases = raw.get("aliases", {})
         need(isinstance(aliases, dict), where, "`aliases` must be an object")
         for alias, option in aliases.items():
             need(isinstance(option, str) and option in raw["options"], where,
                  "alias `" + alias + "` does not name an option")
-            need(compact(alias) and spec.options.setdefault(compact(alias), option) == option, where,
+            need(compact(alias) and spec.meanings.setdefault(word(alias), option) == option, where,
                  "alias `" + alias + "` is empty or names two options")
+        passed = [option for option in raw["options"] if word(option) in PASSED]
+        failed = [option for option in raw["options"] if word(option) in FAILED]
+        if len(passed) == 1 and len(failed) == 1:
+            add_verdicts(spec, passed[0], failed[0])
     return spec
+
+
+def add_verdicts(spec, passed, failed):
+    """Adds the usual words for pass and fail, unless the task uses one of them the other way round."""
+    usual = [(said, passed) for said in PASSED] + [(said, failed) for said in FAILED]
+    if all(spec.meanings.get(said, meaning) == meaning for said, meaning in usual):
+        spec.meanings.update(usual)
+        spec.passing = {passed: True, failed: False}
 
 
 def number_spec(spec, raw, where):
     spec.difference = flag(raw, "difference", where)
-    need(not spec.difference or spec.unit[1] == powers("K1"), where, "`difference` is for temperatures")
+    need(not spec.difference or spec.unit[1] == KELVIN, where, "`difference` is for temperatures")
     spec.rel, spec.abs, spec.sig = raw.get("rel_tol"), raw.get("abs_tol"), raw.get("sig")
     for key, value in (("rel_tol", spec.rel), ("abs_tol", spec.abs)):
         need(value is None or (is_number(value) and value >= 0), where, "`" + key + "` must be a number, 0 or more")
@@ -816,51 +1170,54 @@ def wanted(spec, value, where):
         need(isinstance(value, bool), where, "the expected value must be true or false")
         return value, "true" if value else "false"
     if spec.kind == "choice":
-        need(isinstance(value, str) and value in spec.options.values(), where, "the expected value is not an option")
+        need(isinstance(value, str) and value in spec.meanings.values(), where, "the expected value is not an option")
         return value, value
     accept = value if isinstance(value, list) else [value]
     need(accept and all(isinstance(text, str) and squeeze(text) for text in accept), where,
          "the expected value must be a text or a list of texts, none of them empty")
-    return [squeeze(text) for text in accept], " | ".join(accept)
+    return [stated(text) for text in accept], " | ".join(accept)
 
 
-def field_spec(raw, where):
+def field_spec(raw, where, name):
     kind = kind_of(raw, tuple(OWN_KEYS), where)
     if kind in SCALARS:
         value = "accept" if kind == "text" else "value"
-        spec = scalar_spec(raw, where, ("weight", value))
+        spec = scalar_spec(raw, where, ("weight", value), name)
         need(value in raw, where, "needs `" + value + "`")
         spec.want, spec.shown = wanted(spec, raw[value], where)
     else:
         only(raw, ("type", "meaning", "weight") + OWN_KEYS[kind], where)
         spec = Spec(kind)
-        (list_spec if kind == "list" else table_spec)(spec, raw, where)
+        (list_spec if kind == "list" else table_spec)(spec, raw, where, name)
     spec.weight = raw.get("weight", 1)
     need(is_number(spec.weight) and 0 < spec.weight <= 1000000, where, "`weight` must be above 0, at most 1000000")
     spec.weight = float(spec.weight)
     return spec
 
 
-def list_spec(spec, raw, where):
+def list_spec(spec, raw, where, name):
     items = raw.get("items")
     need(isinstance(items, list) and len(items) <= MAX_ITEMS, where, "`items` must be a list of at most 200 values")
-    spec.item = scalar_spec(raw.get("item"), where + ".item", ())
+    spec.item = scalar_spec(raw.get("item"), where + ".item", (), name)
     spec.ordered = flag(raw, "ordered", where)
     wants = [wanted(spec.item, item, where) for item in items]
     spec.wants = [want for want, _ in wants]
     spec.shown = "[" + ", ".join(shown for _, shown in wants) + "]"
 
 
-def table_spec(spec, raw, where):
+def table_spec(spec, raw, where, _name):
     columns, rows = raw.get("columns"), raw.get("rows")
     need(isinstance(columns, dict) and 2 <= len(columns) <= 50, where, "`columns` must name 2 to 50 columns")
     need(isinstance(raw.get("key"), str) and raw["key"] in columns, where, "`key` must name a column")
     spec.key = raw["key"]
     spec.columns = {}
     for name in [spec.key] + [name for name in columns if name != spec.key]:
-        need(compact(name) and compact(name) not in spec.columns, where, "column `" + name + "` is empty or there twice")
-        spec.columns[compact(name)] = scalar_spec(columns[name], where + ".columns." + name, ())
+        need(compact(name) and compact(name) not in spec.columns, where,
+             "column `" + name + "` is empty or there twice")
+        spec.columns[compact(name)] = scalar_spec(columns[name], where + ".columns." + name, (), name)
     key = spec.columns[compact(spec.key)]
+    named = [spec.key] + [name for name in columns if name != spec.key]
+    spec.bases = unit_bases(zip(named, spec.columns.values()))
     need(key.kind in ("integer", "choice", "text"), where, "the key column must be an integer, a choice or a text")
     need(isinstance(rows, list) and 1 <= len(rows) <= MAX_ITEMS, where, "`rows` must be a list of 1 to 200 objects")
     spec.rows = []
@@ -896,7 +1253,63 @@ class Sheet:
             need(folded and folded not in self.names, where, "the name is empty or there twice")
             need(folded not in ("value", "unit", "units"), where, "the name says nothing; name the quantity")
             self.names[folded] = name
-            self.fields[name] = field_spec(raw, where)
+            self.fields[name] = field_spec(raw, where, name)
+        self.bases = unit_bases(self.fields.items())
+
+    def field_of(self, key):
+        """(name of the field, unit) that a key of the submission names; the name is None if it names none."""
+        name = self.names.get(compact(key))
+        return (name, "") if name is not None else unit_key(self.bases, key)
+
+
+def unit_bases(named):
+    """{folded name, also without a unit at its end: (name, spec)} of the fields that have a unit."""
+    named = [(name, spec) for name, spec in named]
+    bases, measured = {}, [(name, spec) for name, spec in named if spec.unit_text]
+    for name, spec in measured:
+        for base, unit in unit_ends(name):
+            if folded_unit(unit) == folded_unit(spec.unit_text):
+                bases[base] = None if base in bases else (name, spec)
+                break
+    for name, spec in named:
+        bases[compact(name)] = (name, spec) if spec.unit_text else None
+    return bases
+
+
+def unit_ends(key):
+    """(folded name, unit) for every place at which the rest of a key may be a unit, the shortest unit first."""
+    key = key.strip(SPACES + "*`_")
+    if len(key) > MAX_KEY:
+        return
+    for i in range(len(key) - 1, max(0, len(key) - MAX_SUFFIX), -1):
+        if key[i] in " _-,/([":
+            unit = key[i:].strip(" _-,/()[]")
+            if lower(unit[:3]) in ("in ", "in_"):
+                unit = unit[3:]
+            if unit:
+                yield compact(key[:i]), unit
+
+
+def unit_key(bases, key):
+    """(name, unit) of a key that is a field's name and a unit of its kind, `moment_kNm`; (None, "") of any other."""
+    if bases:
+        for base, unit in unit_ends(key):
+            found = bases.get(base)
+            if found is not None:
+                name, spec = found
+                if folded_unit(unit) == folded_unit(spec.unit_text):
+                    return name, spec.unit_text
+                if (len(unit) > 1 or spec.unit[1] == KELVIN) and unit != "min":
+                    for text in (unit, unit.replace("_", " ")):
+                        if any(read and fits(spec, read) for read in (unit_of(text), unit_of(text, True))):
+                            return name, text
+    return None, ""
+
+
+def folded_unit(text):
+    """The letters and digits of a unit in lower case, without `per`: `kN/m³` and `KN_per_m3` are one."""
+    plain = "".join(c if c in LETTERS or c in DIGITS or c in "%\xb0" else " " for c in text.translate(UNIT_CHARS))
+    return "".join(part for part in lower(plain).split(" ") if part != "per")
 
 
 def safe_path(path):
@@ -956,7 +1369,10 @@ def decode(data):
 
 
 def claims_of(sheet, data):
-    """{name: values given for it} from every object of the submission; raises Unread."""
+    """{name: claims for it} from every object of the submission; raises Unread.
+
+    A claim is (value, unit of the key, whether it stands one level below an object that names other fields).
+    """
     if len(data) > MAX_BYTES:
         raise Unread("the submission is larger than 1 MiB")
     text = decode(data)
@@ -1001,18 +1417,35 @@ def unquoted(text):
 
 
 def collect(sheet, value, claims):
-    """Adds what an object says about fields; one that says nothing is looked through. Returns how many spoke."""
+    """Adds what an object says about fields; one that says nothing is looked through. Returns how many spoke.
+
+    Below an object that says something, the objects in it are looked at as well, but no deeper.
+    """
     if isinstance(value, list):
         return sum(collect(sheet, item, claims) for item in value)
     if not isinstance(value, Obj):
         return 0
-    spoke = 0
+    silent = claim(sheet, value, claims, False)
+    if len(silent) == len(value.pairs):
+        return sum(collect(sheet, item, claims) for _, item in silent)
+    for key, item in silent:
+        if isinstance(item, list) and len(item) == 1:
+            item = item[0]
+        if isinstance(item, Obj) and compact(key) not in ("unit", "units"):
+            claim(sheet, item, claims, True)
+    return 1
+
+
+def claim(sheet, value, claims, deeper):
+    """Adds the fields of one object; returns its other pairs."""
+    silent = []
     for key, item in value.pairs:
-        name = sheet.names.get(compact(key))
-        if name is not None:
-            claims.setdefault(name, []).append(item)
-            spoke = 1
-    return spoke or sum(collect(sheet, item, claims) for _, item in value.pairs)
+        name, unit = sheet.field_of(key)
+        if name is None:
+            silent.append((key, item))
+        else:
+            claims.setdefault(name, []).append((item, unit, deeper))
+    return silent
 
 
 # ---- reading values --------------------------------------------------------------------------------------------------
@@ -1033,55 +1466,139 @@ def is_blank(value):
                                        (isinstance(value, Bare) and lower(value[:5]) in ("null", "none")))
 
 
-def read(spec, value):
+def read(spec, value, key_unit=""):
+    """The reading of a value; `key_unit` is the unit that its key states."""
     if spec.kind == "list":
         return read_list(spec, value)
     if spec.kind == "table":
         return read_table(spec, value)
-    inner, unit = value, ""
-    if isinstance(value, Obj):
-        values = [item for key, item in value.pairs if compact(key) == "value"]
-        units = [item for key, item in value.pairs if compact(key) in ("unit", "units") and not is_blank(item)]
+    given, unit = value, ""
+    if isinstance(given, list):
+        if len(given) != 1 or isinstance(given[0], list):
+            return unread("invalid", value, "a list where one value belongs")
+        given = given[0]
+    if isinstance(given, Obj):
+        values = [item for key, item in given.pairs if compact(key) == "value"]
+        units = [item for key, item in given.pairs if compact(key) in ("unit", "units") and not is_blank(item)]
         if not values or not all(isinstance(item, str) for item in values + units):
             return unread("invalid", value, "an object where one value belongs")
         if any(other != values[0] for other in values) or any(other != units[0] for other in units):
             return unread("contradictory", value, "more than one value or unit")
-        inner, unit = values[0], units[0].strip(SPACES) if units else ""
-    if isinstance(inner, list):
-        return unread("invalid", value, "a list where one value belongs")
-    if is_blank(inner):
+        given, unit = values[0], unmarked(units[0]) if units else ""
+    if is_blank(given):
         return unread("missing", value, "no value")
     if spec.kind in ("number", "integer"):
-        return read_number(spec, value, inner, unit)
-    if unit:
+        status, content, message = read_number(spec, given, [unit, key_unit])
+    elif unit:
         return unread("invalid", value, "a unit where none belongs")
-    if spec.kind == "boolean":
-        truth = spec.truths.get(compact(inner))
-        return unread("invalid", value, "neither true nor false") if truth is None else ("ok", truth, "")
-    if spec.kind == "choice":
-        option = spec.options.get(compact(inner))
-        return unread("invalid", value, "not one of the options") if option is None else ("ok", option, "")
-    return "ok", squeeze(inner), ""
+    elif spec.kind == "text":
+        content = read_text(given)
+        empty = spec.want and is_placeholder(given) and not matches(spec, spec.want, content)
+        status, message = "invalid" if empty else "ok", ""
+    else:
+        content = read_word(spec, given)
+        status = "invalid" if content is None else "ok"
+        message = "neither true nor false" if spec.kind == "boolean" else "not one of the options"
+    if status == "ok":
+        return status, content, ""
+    if is_placeholder(given):
+        return unread("missing", value, "no value")
+    return unread(status, value, message)
 
 
-def read_number(spec, value, inner, unit):
-    parts = numeral(inner)
+def read_number(spec, given, units):
+    plain = approximated(without_good_ticks(unmarked(given)))
+    reading = measured(spec, plain, units)
+    if reading[0] == "ok":
+        return reading
+    bare, remark = split_remark(plain)
+    if remark is None or not is_harmless(remark):
+        return reading
+    again = measured(spec, bare, units)
+    parts = numeral(bare)
+    if again[0] != "ok" or not (parts[3] or any(units) or is_clear(remark, spec)):
+        return reading
+    return again
+
+
+def without_good_ticks(text):
+    bare, tick = without_ticks(text)
+    return bare if tick else text
+
+
+def measured(spec, text, units):
+    """(status, content, message) of a number with a unit; `units` are those stated in other places."""
+    parts = numeral(text)
     if parts is None:
-        return unread("invalid", value, "not one number")
-    rest = parts[3]
-    if rest and unit and rest != unit:
-        return unread("invalid", value, "two units")
+        return "invalid", None, "not one number"
     x = real(*parts[:3])
     if math.isinf(x):
-        return unread("invalid", value, "not a finite number")
-    y = convert(spec, x, rest or unit)
-    if isinstance(y, str):
-        return unread("wrong_unit", value, y)
-    if math.isinf(y):
-        return unread("invalid", value, "not a finite number")
-    if spec.kind == "integer" and y == x:
+        return "invalid", None, "not a finite number"
+    found = [convert(spec, x, unit) for unit in [parts[3]] + units if unit] or [x]
+    for y in found:
+        if isinstance(y, str):
+            return "wrong_unit", None, y
+        if math.isinf(y):
+            return "invalid", None, "not a finite number"
+        if not agree(found[0], y):
+            return "invalid", None, "two units"
+    if spec.kind == "integer" and found[0] == x:
         return "ok", decimal(*parts[:3]), ""
-    return "ok", y, ""
+    return "ok", found[0], ""
+
+
+def read_word(spec, given):
+    """The truth or option that a word names, None if it names none."""
+    plain = unmarked(given)
+    for said in (given, plain):
+        found = spec.meanings.get(word(said))
+        if found is not None:
+            return found
+    bare, remark = split_remark(plain)
+    bare, tick = without_ticks(bare)
+    found = spec.meanings.get(word(bare))
+    if found is None and not bare and tick is not None:
+        found = next((meaning for meaning, passed in spec.passing.items() if passed == tick), None)
+    if found is None or (tick is not None and not supports(spec, found, tick)):
+        return None
+    return found if remark is None or is_silent(bare, remark, spec, found) else None
+
+
+def supports(spec, found, tick):
+    """Whether a tick or cross says the same as the word beside it."""
+    if spec.kind == "boolean":
+        return found == tick
+    return spec.passing.get(found, True) == tick
+
+
+def is_silent(bare, remark, spec, found):
+    """Whether a remark neither casts doubt nor names another option, by itself or together with the word before it."""
+    if not remark_words(remark) or any(c in "?!|" + GOOD + BAD for c in remark):
+        return False
+    for text in (remark, remark.replace("/", " ")):
+        said = [part.translate(FOLD) for part in remark_words(bare)]
+        first = len(said)
+        said += [part.translate(FOLD) for part in remark_words(text)]
+        if any(part in HEDGES or contradicts(spec, found, part) for part in said[first:]):
+            return False
+        for at in range(len(said)):
+            for end in range(max(at, first) + 1, min(at + MAX_SAID, len(said)) + 1):
+                if spec.meanings.get(word(" ".join(said[at:end])), found) != found:
+                    return False
+    return True
+
+
+def contradicts(spec, found, part):
+    """Whether a word of a remark answers the question of a check the other way than `found`."""
+    return found in spec.passing and TRUTHS.get(part, spec.passing[found]) != spec.passing[found]
+
+
+def read_text(given):
+    """A text; ("told", text, text without marks and remark) if these differ."""
+    whole_text, plain = stated(given), unmarked(given)
+    bare, remark = split_remark(plain)
+    bare = stated(bare if remark is not None and is_harmless(remark) else plain)
+    return whole_text if not bare or bare == whole_text else ("told", whole_text, bare)
 
 
 def too_many(given, expected):
@@ -1089,34 +1606,49 @@ def too_many(given, expected):
 
 
 def read_list(spec, value):
+    empty, items = holds_nothing(value), value
+    if is_blank(value):
+        return unread("missing", value, "no value")
     if not isinstance(value, list):
-        return unread("missing", value, "no value") if is_blank(value) else unread("invalid", value, "not a list")
-    if too_many(len(value), len(spec.wants)):
+        if len(spec.wants) != 1:
+            return unread("missing" if empty else "invalid", value, "no value" if empty else "not a list")
+        items = [value]
+    if too_many(len(items), len(spec.wants)):
         return unread("invalid", value, "far too many items")
-    return "ok", [read(spec.item, item)[1] for item in value], ""
+    contents = [read(spec.item, item)[1] for item in items]
+    if empty and grade_list(spec, contents)[0] == 0.0:
+        return unread("missing", value, "no value")
+    return "ok", contents, ""
 
 
 def read_table(spec, value):
     if is_blank(value):
         return unread("missing", value, "no value")
-    rows = value
+    empty, rows = holds_nothing(value, compact(spec.key)), value
     if isinstance(value, Obj) and all(isinstance(row, Obj) for _, row in value.pairs):
         rows = [Obj([(spec.key, key)] + row.pairs) for key, row in value.pairs]
     if not isinstance(rows, list) or not all(isinstance(row, Obj) for row in rows):
-        return unread("invalid", value, "not a list of objects")
+        return unread("missing" if empty else "invalid", value, "no value" if empty else "not a list of objects")
     if too_many(len(rows), len(spec.rows)):
         return unread("invalid", value, "far too many rows")
-    return "ok", [read_row(spec, row) for row in rows], ""
+    contents = [read_row(spec, row) for row in rows]
+    if empty and grade_table(spec, contents)[0] == 0.0:
+        return unread("missing", value, "no value")
+    return "ok", contents, ""
 
 
 def read_row(spec, row):
     """The contents of one row's cells in the order of the columns."""
     given = {}
     for key, item in row.pairs:
-        given.setdefault(compact(key), []).append(item)
+        name, unit = compact(key), ""
+        if name not in spec.columns:
+            name, unit = unit_key(spec.bases, key)
+        if name is not None:
+            given.setdefault(compact(name), []).append((item, unit))
     cells = []
     for name, column in spec.columns.items():
-        contents = [read(column, item)[1] for item in given.get(name, ())]
+        contents = [read(column, item, unit)[1] for item, unit in given.get(name, ())]
         if not contents or any(not agree(contents[0], other) for other in contents):
             contents = [("unread", "")]
         cells.append(contents[0])
@@ -1143,6 +1675,8 @@ def matches(spec, want, content):
             return abs(content - want[1]) <= 1e-9 * abs(want[1])
         return content == want[0]
     if spec.kind == "text":
+        if isinstance(content, tuple) and content[0] == "told":
+            return content[1] in want or content[2] in want
         return isinstance(content, str) and content in want
     return type(content) is type(want) and content == want
 
@@ -1150,16 +1684,21 @@ def matches(spec, want, content):
 # ---- grading ---------------------------------------------------------------------------------------------------------
 
 
-def grade(spec, values):
-    """(score, status, got, message) of a field from all values given for it."""
-    readings = [(read(spec, value), value) for value in values]
-    given = [pair for pair in readings if pair[0][0] != "missing"]
+def grade(spec, claims):
+    """(score, status, got, message) of a field from all claims for it."""
+    if len(claims) > MAX_BLOCKS:
+        return 0.0, "contradictory", shorten(show(claims[0][0])), "more than 64 values for one key"
+    readings = [(read(spec, value, unit), value, deeper) for value, unit, deeper in claims]
+    given = [claimed for claimed in readings if claimed[0][0] != "missing"]
+    if not all(deeper for _, _, deeper in given):
+        # One level deeper, the same name may also stand for a unit or a note.
+        given = [claimed for claimed in given if claimed[0][0] == "ok" or not claimed[2]]
     if not given:
         return 0.0, "missing", None, "no value"
-    (status, content, message), value = given[0]
+    (status, content, message), value, _ = given[0]
     got = shorten(show(value))
     if not all(agree(content, other[1]) or (spec.kind == "text" and matches(spec, spec.want, content)
-                                            and matches(spec, spec.want, other[1])) for other, _ in given[1:]):
+                                            and matches(spec, spec.want, other[1])) for other, _, _ in given[1:]):
         return 0.0, "contradictory", got, "different values for one key"
     if status != "ok":
         return 0.0, status, got, message
@@ -1249,7 +1788,7 @@ def evaluate(sheet, data, problem=None):
     perfect = all(field["status"] == "correct" for field in fields.values())
     # Rounded, but never up to 1: that is kept for a flawless answer.
     reward = 1.0 if perfect else min(math.floor(total / weights * 1e6 + 0.5) / 1e6, 0.999999)
-    return {"reward": reward, "fields": fields, "problem": problem}
+    return {"reward": reward, "fields": fields, "problem": problem, "scorer": REVISION}
 
 
 def score(data, answers):

@@ -1,7 +1,6 @@
 //! The files of one instance: a self-contained task.
 
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
 
 use aec_base::digest::Digest;
 use aec_judge::scorer::{self, Answers, STANDARD_VERIFY_PY};
@@ -497,15 +496,14 @@ pub(crate) fn is_executable(path: &str) -> bool {
 
 /// The hash that a dataset would give the task.
 pub(crate) fn digest(files: &Files) -> Digest {
-    static VERIFIER: OnceLock<Digest> = OnceLock::new();
     let mut hashed: Vec<HashedFile> = files
         .iter()
         .map(|(path, content)| HashedFile {
             path: path.clone(),
             executable: is_executable(path),
-            // By far the largest file, and the same in every task: its digest is computed once.
+            // By far the largest file, and the same in every task.
             content: if content == STANDARD_VERIFY_PY {
-                *VERIFIER.get_or_init(|| Digest::of(content.as_bytes()))
+                scorer::standard_digest()
             } else {
                 Digest::of(content.as_bytes())
             },

@@ -161,6 +161,7 @@ impl Judge {
     ) -> Verdict {
         let started = Instant::now();
         let mut verdict = undecided(submission, files.digest);
+        verdict.scorer = files.standard_revision();
         match self.run(limits, submission, files, &mut verdict) {
             Ok(reward) => {
                 verdict.outcome = Outcome::Scored;
@@ -368,6 +369,7 @@ fn undecided(submission: &Submission, verifier: Digest) -> Verdict {
         may_pass: true,
         details: None,
         judged: Judged::Room,
+        scorer: None,
         submission: submission.digest,
         verifier,
         level: None,

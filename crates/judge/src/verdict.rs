@@ -95,6 +95,9 @@ pub struct Verdict {
     /// The verifier's remarks on the parts of the answer.
     pub details: Option<serde_json::Value>,
     pub judged: Judged,
+    /// The revision of the standard scorer, if that judged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scorer: Option<u32>,
     pub submission: Digest,
     /// Digest of the verifier's files.
     pub verifier: Digest,

@@ -84,11 +84,17 @@ impl VerifierFiles {
         Some(command.iter().map(|word| (*word).to_owned()).collect())
     }
 
-    /// Whether this is exactly the standard verifier, run the standard way.
+    /// Whether this is exactly the standard verifier of this version, run the standard way: its native twin may replace
+    /// it.
     pub fn is_standard(&self) -> bool {
-        self.get("verify.py") == Some(scorer::STANDARD_VERIFY_PY.as_bytes())
-            && self.get("answers.json").is_some()
-            && self.plain_python().is_some()
+        self.standard_revision() == Some(scorer::REVISION)
+    }
+
+    /// The revision of the standard verifier, run the standard way. All revisions read the output file and nothing else;
+    /// an earlier one has no native twin here.
+    pub fn standard_revision(&self) -> Option<u32> {
+        let script = self.get("verify.py").filter(|_| self.get("answers.json").is_some())?;
+        scorer::revision_of(script).filter(|_| self.plain_python().is_some())
     }
 
     /// Whether a verdict needs a room, if the native twin may replace the standard verifier. A verifier without an

@@ -6,6 +6,7 @@
     reason = "a test stops at the first thing that cannot be arranged, and says what it covered"
 )]
 
+mod forms;
 mod generate;
 
 use std::collections::BTreeMap;
@@ -13,7 +14,9 @@ use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use aec_judge::scorer::{Answers, STANDARD_VERIFY_PY, Score, Status, Unreadable, score, score_unreadable};
+use aec_judge::scorer::{
+    Answers, REVISION, STANDARD_VERIFY_PY, Score, Status, Unreadable, revision_of, score, score_unreadable,
+};
 use generate::{Known, Random};
 
 fn script() -> PathBuf {
@@ -310,6 +313,11 @@ fn interpreters() -> Vec<PathBuf> {
     found
 }
 
+/// The name of the first field.
+fn sheet_name(sheet: &Answers) -> String {
+    score(sheet, b"").fields.remove(0).name
+}
+
 #[test]
 fn the_script_runs_as_a_file_under_every_python() {
     let mut random = Random::new(11);
@@ -365,6 +373,34 @@ fn the_script_runs_as_a_file_under_every_python() {
             drop(std::fs::remove_dir(&submission));
         }
         drop(std::fs::remove_file(&submission));
+        let name = sheet_name(&sheet);
+        for hostile in [
+            "[".repeat(200_000),
+            format!("{{\"{name}\":").repeat(20_000),
+            format!("{{\"{name}\": {}}}", "[".repeat(100_000)),
+            format!("{{\"{name}\": {}}}", "9".repeat(400)),
+            format!("{{\"{name}\": {}}}", "9".repeat(200)),
+            format!("{{\"{name}\": 1e999999}}"),
+            format!("{{\"{name}\": \"1 \\\\times 10^{{999999}}\"}}"),
+            format!("{{\"{name}\": NaN}}"),
+            format!("{{\"{name}\": -Infinity}}"),
+            format!("{{\"{name}\": \"{}\"}}", "\\\\text{".repeat(40_000)),
+            format!("{{\"{name}\": \"12 {}\"}}", "(".repeat(200)),
+            "\u{0}".repeat(1000),
+            format!("{{\"{name}\": \"\\ud800\\udfff\"}}"),
+        ] {
+            std::fs::write(&submission, &hostile).unwrap();
+            let output = run();
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{}: {said}", python.display());
+            assert_eq!(written("details.json"), score(&sheet, hostile.as_bytes()).to_details_json());
+            assert_eq!(
+                written("reward.json"),
+                "{\"reward\": 0.0}\n",
+                "{}",
+                &hostile[..20.min(hostile.len())]
+            );
+        }
         std::fs::write(&submission, "x".repeat((1 << 20) + 1)).unwrap();
         assert!(run().status.success());
         assert!(written("details.json").contains("larger than 1 MiB"));
@@ -424,10 +460,12 @@ fn the_twins_know_the_same_prefixes() {
 #[test]
 fn the_script_is_the_one_built_in() {
     assert_eq!(STANDARD_VERIFY_PY, std::fs::read_to_string(script()).unwrap());
-    let units =
-        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/scorer/units.txt")).unwrap();
-    assert!(
-        STANDARD_VERIFY_PY.contains(&format!("UNITS = \"\"\"\n{units}\"\"\"\n")),
-        "the tables of units differ"
-    );
+    for (name, file) in [("UNITS", "units.txt"), ("WORD_LISTS", "words.txt")] {
+        let table = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/scorer").join(file);
+        let table = std::fs::read_to_string(table).unwrap();
+        assert!(STANDARD_VERIFY_PY.contains(&format!("{name} = \"\"\"\n{table}\"\"\"\n")), "{file} differs");
+    }
+    assert!(STANDARD_VERIFY_PY.contains(&format!("\nREVISION = {REVISION}  #")));
+    assert_eq!(revision_of(STANDARD_VERIFY_PY.as_bytes()), Some(REVISION));
+    assert_eq!(revision_of(b"print(1)"), None);
 }

@@ -199,6 +199,7 @@ pub fn evaluation(reward: f64) -> Evaluation {
             "problem": null,
         })),
         judged: Judged::Native,
+        scorer: None,
         verifier: Some(Digest::of(b"verifier")),
         submission: Some(Digest::of(b"submission")),
         sandbox: None,

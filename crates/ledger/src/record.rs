@@ -242,6 +242,10 @@ pub struct Evaluation {
     pub breakdown: Option<Value>,
     /// How the verdict was reached.
     pub judged: Judged,
+    /// The revision of the standard scorer; absent when another verifier judged, and in records made before there were
+    /// revisions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scorer: Option<u32>,
     /// Digest of the verifier's files; absent when another program judged and does not state it.
     pub verifier: Option<Digest>,
     /// Digest of the submission that was judged; absent likewise.

@@ -191,7 +191,12 @@ fn verifier(task: &Task, contents: &mut Vec<(Digest, Arc<[u8]>)>) -> std::io::Re
     let kept = files
         .files()
         .map(|(path, bytes, executable)| keep(path.to_owned(), executable, Arc::from(bytes), contents));
-    Ok(PackagedVerifier { files: kept.collect(), digest: files.digest, standard: files.is_standard(), entry })
+    Ok(PackagedVerifier {
+        files: kept.collect(),
+        digest: files.digest,
+        standard: files.standard_revision().is_some(),
+        entry,
+    })
 }
 
 fn keep(

@@ -264,6 +264,7 @@ pub fn evaluation_of(verdict: &Verdict, source: Option<Source>) -> Evaluation {
         },
         breakdown: verdict.details.clone(),
         judged: verdict.judged,
+        scorer: verdict.scorer,
         verifier: Some(verdict.verifier),
         submission: Some(verdict.submission),
         sandbox: verdict.level,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use aec_base::content::ContentStore;
 use aec_judge::judge::Judge;
 use aec_judge::pool::Pool;
-use aec_judge::scorer::STANDARD_VERIFY_PY;
+use aec_judge::scorer::{REVISION, STANDARD_VERIFY_PY, revision_of};
 use aec_judge::submission::Submission;
 use aec_judge::verdict::{Judged, Outcome, Verdict};
 
@@ -56,11 +56,11 @@ fn native_warm_and_cold_verdicts_agree() {
         let contents = files.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec()));
         let submission = Submission::from_contents(contents, &store).unwrap();
         let verdict = native.verdict(&task, &submission);
-        assert_eq!(verdict.judged, Judged::Native);
+        assert_eq!((verdict.judged, verdict.scorer), (Judged::Native, Some(REVISION)));
         assert_eq!(verdict.reward, expected, "{files:?}: {verdict:?}");
         for other in [&warm, &cold] {
             let other = other.verdict(&task, &submission);
-            assert_eq!(other.judged, Judged::Room);
+            assert_eq!((other.judged, other.scorer), (Judged::Room, Some(REVISION)));
             assert_eq!(parts(&verdict), parts(&other), "{files:?}");
         }
     }
@@ -72,5 +72,37 @@ fn native_warm_and_cold_verdicts_agree() {
     }
     std::fs::write(task.path.join("tests/answers.json"), ANSWERS).unwrap();
     std::fs::write(task.path.join("tests/verify.py"), format!("{STANDARD_VERIFY_PY}\n")).unwrap();
-    assert_eq!(native.verdict(&task, &submission).judged, Judged::Room, "one byte more is another verifier");
+    let other = native.verdict(&task, &submission);
+    assert_eq!((other.judged, other.scorer), (Judged::Room, None), "one byte more is another verifier");
+}
+
+/// The standard verifier as tasks made before revision 2 carry it.
+const FIRST: &str = include_str!("../../../judge/tests/earlier/verify-1.py");
+
+#[test]
+fn a_task_with_an_earlier_standard_verifier_is_judged_by_its_own_script() {
+    assert_eq!(revision_of(FIRST.as_bytes()), Some(1));
+    let dir = tempfile::tempdir().unwrap();
+    let task = write_task(&dir.path().join("task"));
+    let store = ContentStore::new(dir.path().join("store"));
+    std::fs::write(task.path.join("tests/answers.json"), ANSWERS).unwrap();
+    let verdict = |script: &str, text: &str| {
+        std::fs::write(task.path.join("tests/verify.py"), script).unwrap();
+        let submitted = [("out/answer.md".to_owned(), text.as_bytes().to_vec())];
+        judge().verdict(&task, &Submission::from_contents(submitted, &store).unwrap())
+    };
+    let plain = r#"{"drop": "8.14 V", "size": 25, "compliant": "yes"}"#;
+    let marked = r#"{"drop": "**8.14 V**", "size": 25, "compliant": "yes"}"#;
+    for (script, text, judged, scorer, reward) in [
+        (STANDARD_VERIFY_PY, plain, Judged::Native, REVISION, 1.0),
+        (STANDARD_VERIFY_PY, marked, Judged::Native, REVISION, 1.0),
+        (FIRST, plain, Judged::Room, 1, 1.0),
+        (FIRST, marked, Judged::Room, 1, 0.75),
+    ] {
+        let found = verdict(script, text);
+        assert_eq!((found.judged, found.scorer), (judged, Some(scorer)), "{found:?}");
+        assert_eq!((found.outcome, found.reward), (Outcome::Scored, Some(reward)), "{found:?}");
+        let told = found.details.as_ref().and_then(|details| details["scorer"].as_u64());
+        assert_eq!(told, (scorer > 1).then_some(u64::from(scorer)), "revision 1 did not say which it is");
+    }
 }

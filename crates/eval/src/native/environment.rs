@@ -10,7 +10,7 @@ use aec_base::secret::Redactor;
 use aec_base::text::printable;
 use aec_container::Purpose;
 use aec_judge::judge::{Isolation, JudgeLimits};
-use aec_judge::scorer::Answers;
+use aec_judge::scorer::{self, Answers};
 use aec_judge::verifier::VerifierFiles;
 use aec_package::interaction::{HarnessMode, Interaction};
 use aec_package::manifest::{PackagedFile, PackagedTask};
@@ -193,7 +193,7 @@ impl NativeEnvironment {
 
     /// Whether the native scorer judges everything. A rollout that ran commands must be frozen first, but few do.
     pub fn scores_at_once(&self) -> bool {
-        self.examples.iter().all(|example| example.task.verifier.standard)
+        self.examples.iter().all(|example| is_native(&example.task))
     }
 
     /// The tools of its examples as metadata has them, if all examples have the same.
@@ -295,6 +295,13 @@ impl NativeEnvironment {
     }
 }
 
+/// Whether the native scorer judges the task. A package may carry the standard verifier of an earlier revision, which
+/// runs in a room.
+fn is_native(task: &PackagedTask) -> bool {
+    let script = task.verifier.files.iter().find(|file| file.path == "verify.py");
+    task.verifier.standard && script.is_some_and(|file| file.sha256 == scorer::standard_digest().hex())
+}
+
 struct ExampleTerms<'a> {
     tools: &'a EnvironmentTools,
     arguments: &'a Arguments,
@@ -326,7 +333,7 @@ impl ExampleTerms<'_> {
                 tools.set.system_prompt(None, &format!("{WORKSPACE}/{}", task.output_path))
             }
         });
-        let needs_room = self.lane == Interaction::Stateful || !task.verifier.standard;
+        let needs_room = self.lane == Interaction::Stateful || !is_native(task);
         let isolation = match arguments.confinement {
             _ if self.isolation == Isolation::None => "none",
             Confinement::None => "none",

@@ -112,9 +112,16 @@ pub fn audit(
                 &answer,
                 &fs_err::read(task.path.join("tests/answers.json")).unwrap_or_default(),
             );
-            audit.check_mutants(&bench, &answer, edges.outside)?;
-            let generous = verdict.judged == crate::verdict::Judged::Native || answer.is_embedded();
-            audit.check_equivalents(&bench, &answer, generous, edges.inside)?;
+            // Forms that only the standard contract accepts or refuses.
+            let standard = verdict.scorer == Some(scorer::REVISION);
+            let (mut wrong, mut right) = (edges.outside, edges.inside);
+            if standard {
+                wrong.extend(variants::hedged(&answer));
+                right.extend(variants::dressed(&answer));
+            }
+            audit.check_mutants(&bench, &answer, wrong)?;
+            let generous = standard || answer.is_embedded();
+            audit.check_equivalents(&bench, &answer, generous, right)?;
             audit.check_floor(&bench, &answer, &instruction, options.siblings)?;
             let found = leaks::leaks(task, &answer.object, &instruction)?;
             audit.findings.extend(found);

@@ -155,6 +155,75 @@ pub(crate) fn equivalents(golden: &Answer, generous: bool) -> Vec<Variant> {
     equal
 }
 
+/// The answer in forms that models write and the standard scorer reads.
+pub(crate) fn dressed(golden: &Answer) -> Vec<Variant> {
+    let each = |change: &dyn Fn(&str) -> Value| -> Map<String, Value> {
+        let changed = golden.object.iter().map(|(key, value)| {
+            let text = plain_text(value).filter(|text| !text.contains(['*', '$', '`', '(']));
+            (key.clone(), text.map_or_else(|| value.clone(), |text| change(&text)))
+        });
+        changed.collect()
+    };
+    let lists: Map<String, Value> = golden
+        .object
+        .iter()
+        .map(|(key, value)| {
+            (key.clone(), if plain_text(value).is_some() { json!([value]) } else { value.clone() })
+        })
+        .collect();
+    let mut nested: Map<String, Value> = golden.object.clone();
+    let inner: Map<String, Value> =
+        golden.object.iter().skip(1).map(|(key, value)| (key.clone(), value.clone())).collect();
+    nested.retain(|key, _| !inner.contains_key(key));
+    nested.insert("further_results".to_owned(), Value::Object(inner));
+    let places: Map<String, Value> = golden.object.keys().map(|key| (key.clone(), json!("..."))).collect();
+    let compact = |object: &Map<String, Value>| serde_json::to_string(object).unwrap_or_default();
+    let filled = format!("{}\n\n{}", compact(&places), compact(&golden.object));
+    vec![
+        variant("values in bold", golden.with(&each(&|text| json!(format!("**{text}**"))))),
+        variant("values as code", golden.with(&each(&|text| json!(format!("`{text}`"))))),
+        variant("values as formulas", golden.with(&each(&|text| json!(format!("${text}$"))))),
+        variant("values with a remark", golden.with(&each(&|text| json!(format!("{text} (governing)"))))),
+        variant("values behind an equals sign", golden.with(&each(&|text| json!(format!("= {text}"))))),
+        variant("values in lists of one", golden.with(&lists)),
+        variant("all but one key one level deeper", golden.with(&nested)),
+        variant("places to fill before it", golden.with_text(&filled)),
+    ]
+}
+
+/// The answer with a second value for one key, which must not pay.
+pub(crate) fn hedged(golden: &Answer) -> Vec<Variant> {
+    let mut variants = Vec::new();
+    for (key, value) in &golden.object {
+        let Some(text) = plain_text(value) else { continue };
+        let other = match value {
+            Value::Number(number) => (number.as_f64().unwrap_or_default() * 1.5 + 7.0).to_string(),
+            Value::Bool(truth) => (!truth).to_string(),
+            _ => "something else".to_owned(),
+        };
+        for (how, hedge) in [
+            ("hedged with `or`", json!(format!("{text} or {other}"))),
+            ("hedged in brackets", json!(format!("{text} (or {other})"))),
+            ("hedged in bold", json!(format!("**{text}** **{other}**"))),
+            ("hedged in a list", json!([text, other])),
+            ("in doubt", json!(format!("{text}?"))),
+        ] {
+            variants
+                .push(variant(format!("{key} {how}"), golden.with(&replaced(&golden.object, key, hedge))));
+        }
+    }
+    variants
+}
+
+/// The text of a value that is neither a list nor an object nor null.
+fn plain_text(value: &Value) -> Option<String> {
+    match value {
+        Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
+        Value::String(text) => Some(text.clone()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
 /// `2.5` as `2.500`: the same number.
 fn trailing_zeros(object: &Map<String, Value>) -> String {
     let fields: Vec<String> = object
@@ -264,6 +333,22 @@ mod tests {
                 assert!(same, "{}: {key} is {left}", equal.name);
             }
         }
+    }
+
+    #[test]
+    fn forms_and_hedges_are_made_of_every_value() {
+        let golden = golden();
+        let texts = |variants: Vec<Variant>| -> Vec<String> {
+            variants.iter().map(|one| String::from_utf8_lossy(&one.output).into_owned()).collect()
+        };
+        let dressed = texts(dressed(&golden));
+        for part in ["\"**2.5**\"", "\"`true`\"", "\"x (governing)\"", "\"further_results\"", "\"a\":\"...\""]
+        {
+            assert!(dressed.iter().any(|text| text.contains(part)), "{part}");
+        }
+        let hedged = texts(hedged(&golden));
+        assert_eq!(hedged.len(), 5 * golden.object.len());
+        assert!(hedged.iter().any(|text| text.contains("\"true or false\"")));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 use aec_base::json::float_text;
 
 use super::MAX_ITEMS;
+use super::keys::Bases;
 use super::relaxed::{Parser, Value};
 use super::spec::{Kind, SCALARS, Scalar, Want, kind_of, own_keys, scalar};
 use super::text::compact;
@@ -30,6 +31,8 @@ pub struct Answers {
     pub(super) fields: Vec<Field>,
     /// Folded names and the positions of their fields, sorted.
     names: Vec<(String, usize)>,
+    /// Names of fields that have a unit.
+    bases: Bases,
 }
 
 #[derive(Clone, Debug)]
@@ -47,7 +50,7 @@ pub(super) struct Field {
 pub(super) enum Shape {
     One { scalar: Scalar, want: Want },
     List { item: Scalar, wants: Vec<Want>, ordered: bool },
-    Table { columns: Vec<Column>, rows: Vec<Vec<Want>> },
+    Table { columns: Vec<Column>, bases: Bases, rows: Vec<Vec<Want>> },
 }
 
 /// A column of a table; the first is the key.
@@ -79,7 +82,12 @@ impl Answers {
             Some(Value::Object(fields)) if (1..=1000).contains(&fields.len()) => fields,
             _ => return Err(AnswersError::at("answers", "`fields` must have 1 to 1000 fields")),
         };
-        let mut answers = Self { output: output.to_owned(), fields: Vec::new(), names: Vec::new() };
+        let mut answers = Self {
+            output: output.to_owned(),
+            fields: Vec::new(),
+            names: Vec::new(),
+            bases: Bases::default(),
+        };
         for (name, raw) in fields {
             let place = format!("fields.{name}");
             let folded = compact(name);
@@ -93,6 +101,7 @@ impl Answers {
             answers.names.insert(slot, (folded, answers.fields.len()));
             answers.fields.push(field(name, raw, &place)?);
         }
+        answers.bases = Bases::new(answers.fields.iter().map(|field| (field.name.as_str(), field.scalar())));
         Ok(answers)
     }
 
@@ -101,11 +110,20 @@ impl Answers {
         &self.output
     }
 
-    /// The position of the field that a submission's key names.
-    pub(super) fn position(&self, key: &str) -> Option<usize> {
+    /// The position of the field that a submission's key names, and the unit that the key states.
+    pub(super) fn position(&self, key: &str) -> Option<(usize, String)> {
         let folded = compact(key);
-        let found = self.names.binary_search_by(|(known, _)| known.as_str().cmp(&folded)).ok()?;
-        self.names.get(found).map(|(_, position)| *position)
+        match self.names.binary_search_by(|(known, _)| known.as_str().cmp(&folded)) {
+            Ok(found) => self.names.get(found).map(|(_, position)| (*position, String::new())),
+            Err(_) => self.bases.find(key, |at| self.fields.get(at).and_then(Field::scalar)),
+        }
+    }
+}
+
+impl Field {
+    /// The value of a field that has only one.
+    fn scalar(&self) -> Option<&Scalar> {
+        if let Shape::One { scalar, .. } = &self.shape { Some(scalar) } else { None }
     }
 }
 
@@ -149,7 +167,7 @@ fn field(name: &str, raw: &Value, place: &str) -> Result<Field, AnswersError> {
     let (kind, pairs) = kind_of(Some(raw), &KINDS, place)?;
     let (shape, shown) = if SCALARS.contains(&kind) {
         let key = if kind == "text" { "accept" } else { "value" };
-        let scalar = scalar(Some(raw), place, &["weight", key])?;
+        let scalar = scalar(Some(raw), place, &["weight", key], name)?;
         let Some(value) = get(pairs, key) else {
             return Err(AnswersError::at(place, &format!("needs `{key}`")));
         };
@@ -157,7 +175,7 @@ fn field(name: &str, raw: &Value, place: &str) -> Result<Field, AnswersError> {
         (Shape::One { scalar, want }, shown)
     } else {
         only(pairs, &[&["type", "meaning", "weight"], own_keys(kind)].concat(), place)?;
-        if kind == "list" { list(pairs, place)? } else { table(pairs, place)? }
+        if kind == "list" { list(pairs, place, name)? } else { table(pairs, place)? }
     };
     let weight = get(pairs, "weight").map_or(Some(1.0), |weight| number(weight).map(|number| number.value));
     let Some(weight) = weight.filter(|weight| *weight > 0.0 && *weight <= 1_000_000.0) else {
@@ -167,12 +185,12 @@ fn field(name: &str, raw: &Value, place: &str) -> Result<Field, AnswersError> {
     Ok(Field { name: name.to_owned(), weight, meaning, shown, shape })
 }
 
-fn list(pairs: &[(String, Value)], place: &str) -> Result<(Shape, String), AnswersError> {
+fn list(pairs: &[(String, Value)], place: &str, name: &str) -> Result<(Shape, String), AnswersError> {
     let items = match get(pairs, "items") {
         Some(Value::List(items)) if items.len() <= MAX_ITEMS => items,
         _ => return Err(AnswersError::at(place, "`items` must be a list of at most 200 values")),
     };
-    let item = scalar(get(pairs, "item"), &format!("{place}.item"), &[])?;
+    let item = scalar(get(pairs, "item"), &format!("{place}.item"), &[], name)?;
     let ordered = flag(pairs, "ordered", place)?;
     let (mut wants, mut shown) = (Vec::new(), Vec::new());
     for value in items {
@@ -196,7 +214,7 @@ fn table(pairs: &[(String, Value)], place: &str) -> Result<(Shape, String), Answ
         let folded = compact(name);
         let fresh = !folded.is_empty() && columns.iter().all(|column| column.folded != folded);
         need(fresh, place, &format!("column `{name}` is empty or there twice"))?;
-        let scalar = scalar(Some(value), &format!("{place}.columns.{name}"), &[])?;
+        let scalar = scalar(Some(value), &format!("{place}.columns.{name}"), &[], name)?;
         columns.push(Column { name: name.clone(), folded, scalar });
     }
     let exact = matches!(columns[0].scalar.kind, Kind::Integer | Kind::Choice { .. } | Kind::Text);
@@ -223,7 +241,8 @@ fn table(pairs: &[(String, Value)], place: &str) -> Result<(Shape, String), Answ
         rows.push(cells);
     }
     let shown = format!("{} {}", rows.len(), if rows.len() == 1 { "row" } else { "rows" });
-    Ok((Shape::Table { columns, rows }, shown))
+    let bases = Bases::new(columns.iter().map(|column| (column.name.as_str(), Some(&column.scalar))));
+    Ok((Shape::Table { columns, bases, rows }, shown))
 }
 
 fn same_key(one: &Want, other: &Want) -> bool {

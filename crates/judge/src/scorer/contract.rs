@@ -54,7 +54,7 @@ fn one(scalar: &Scalar) -> String {
     match &scalar.kind {
         Kind::Number(_) => with_unit("number"),
         Kind::Integer => with_unit("whole number"),
-        Kind::Boolean(_) => "true or false".to_owned(),
+        Kind::Boolean { .. } => "true or false".to_owned(),
         Kind::Choice { options, .. } => {
             let options: Vec<String> = options.iter().map(|option| format!("`{option}`")).collect();
             format!("one of {}", options.join(", "))

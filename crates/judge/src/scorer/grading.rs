@@ -1,11 +1,11 @@
 //! Grades fields and whole submissions.
 
+use super::MAX_BLOCKS;
 use super::answers::{Answers, Column, Field, Shape};
 use super::reading::{Content, Reading, agree, matches_want, read};
-use super::relaxed::Value;
 use super::report::{FieldScore, Score, Status, Unreadable};
 use super::spec::Want;
-use super::submission::{Unread, claims_of};
+use super::submission::{Claim, Unread, claims_of};
 use super::text::shorten;
 
 /// Scores the bytes of a submission.
@@ -54,16 +54,24 @@ fn result(field: &Field, score: f64, status: Status, got: Option<String>, messag
     }
 }
 
-/// Grades a field by all values given for it.
-fn grade(field: &Field, values: &[Value]) -> FieldScore {
-    let readings = values.iter().map(|value| (read(field, value), value));
-    let given: Vec<(Reading, &Value)> = readings
+/// Grades a field by all claims for it.
+fn grade(field: &Field, claims: &[Claim]) -> FieldScore {
+    if let Some(first) = claims.first().filter(|_| claims.len() > MAX_BLOCKS) {
+        let got = Some(shorten(first.value.show()));
+        return result(field, 0.0, Status::Contradictory, got, "more than 64 values for one key");
+    }
+    let readings = claims.iter().map(|claim| (read(field, claim), claim));
+    let mut given: Vec<(Reading, &Claim)> = readings
         .filter(|(reading, _)| reading.fault.is_none_or(|(status, _)| status != Status::Missing))
         .collect();
-    let Some(((first, value), others)) = given.split_first() else {
+    if !given.iter().all(|(_, claim)| claim.deeper) {
+        // One level deeper, the same name may also stand for a unit or a note.
+        given.retain(|(reading, claim)| reading.fault.is_none() || !claim.deeper);
+    }
+    let Some(((first, claim), others)) = given.split_first() else {
         return result(field, 0.0, Status::Missing, None, "no value");
     };
-    let got = Some(shorten(value.show()));
+    let got = Some(shorten(claim.value.show()));
     // Two accepted texts are the same answer in other words.
     let both_accepted = |other: &Content| match &field.shape {
         Shape::One { want: want @ Want::Texts(_), .. } => {
@@ -87,7 +95,7 @@ fn grade(field: &Field, values: &[Value]) -> FieldScore {
             let message = format!("{} given, {} expected", contents.len(), wants.len());
             result(field, score, status, got, &message)
         }
-        (Shape::Table { columns, rows }, Content::List(contents)) => {
+        (Shape::Table { columns, rows, .. }, Content::List(contents)) => {
             let (score, status) = grade_table(columns, rows, contents);
             let message = format!("{} given, {} expected", contents.len(), field.shown);
             result(field, score, status, got, &message)
@@ -108,7 +116,7 @@ fn share(right: usize, total: usize) -> (f64, Status) {
     (share, Status::Partial)
 }
 
-fn grade_list(wants: &[Want], ordered: bool, contents: &[Content]) -> (f64, Status) {
+pub(super) fn grade_list(wants: &[Want], ordered: bool, contents: &[Content]) -> (f64, Status) {
     let right = if ordered {
         wants.iter().zip(contents).filter(|(want, content)| matches_want(want, content)).count()
     } else {
@@ -157,7 +165,7 @@ impl Matching<'_> {
     }
 }
 
-fn grade_table(columns: &[Column], wants: &[Vec<Want>], contents: &[Content]) -> (f64, Status) {
+pub(super) fn grade_table(columns: &[Column], wants: &[Vec<Want>], contents: &[Content]) -> (f64, Status) {
     let cells = |row: &'_ Content| -> Vec<Content> {
         if let Content::List(cells) = row { cells.clone() } else { Vec::new() }
     };

@@ -65,7 +65,7 @@ pub(super) fn numeral(text: &str) -> Option<Numeral> {
     // A group that begins with 0 follows a decimal comma, not a thousands separator.
     if (1..=3).contains(&digits.len())
         && !digits.starts_with('0')
-        && matches!(mark, Some(',' | ' ' | '\u{a0}' | '\u{2009}' | '\u{202f}' | '\u{2007}'))
+        && matches!(mark, Some(',' | '_' | ' ' | '\u{a0}' | '\u{2009}' | '\u{202f}' | '\u{2007}'))
     {
         while text.get(i).copied() == mark && digits_end(text, i + 1) == i + 4 {
             digits.extend(&text[i + 1..i + 4]);
@@ -213,6 +213,8 @@ mod tests {
             ("≈ 5 m", 5.0, "m"),
             ("1,234.5", 1234.5, ""),
             ("1 234.5", 1234.5, ""),
+            ("1_234.5", 1234.5, ""),
+            ("1_234_567 m", 1_234_567.0, "m"),
             ("1\u{202f}234\u{202f}567", 1_234_567.0, ""),
             ("12\u{a0}345 m", 12345.0, "m"),
             ("1e3", 1000.0, ""),
@@ -251,6 +253,7 @@ mod tests {
             "1,23,456",
             "1234,567",
             "1,234 567",
+            "1_234,567",
             "12 3456",
             "12 or 13",
             "12-13",

@@ -359,7 +359,7 @@ fn relaxed_token(mut token: &[char]) -> Option<&[char]> {
     begins.is_some_and(char::is_ascii_digit).then_some(token)
 }
 
-fn trim_start(mut token: &[char]) -> &[char] {
+pub(super) fn trim_start(mut token: &[char]) -> &[char] {
     while let [c, rest @ ..] = token
         && is_space(*c)
     {

@@ -4,6 +4,8 @@ use std::fmt;
 
 use aec_base::json::{float_text, push_text};
 
+use super::REVISION;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Status {
     /// Fully right.
@@ -116,7 +118,7 @@ impl Score {
         }
         json.extend_from_slice(b"}, \"problem\": ");
         push_text_or_null(&mut json, self.problem.as_deref());
-        json.extend_from_slice(b"}\n");
+        json.extend_from_slice(format!(", \"scorer\": {REVISION}}}\n").as_bytes());
         // Only valid text was written.
         String::from_utf8(json).unwrap_or_default()
     }

@@ -5,8 +5,9 @@ use aec_base::decimal::Decimal;
 use super::answers::{AnswersError, Number, flag, get, need, number, only, text, texts};
 use super::numeral::numeral;
 use super::relaxed::Value;
-use super::text::{compact, squeeze};
+use super::text::{compact, fold, squeeze, stated, word};
 use super::units::{PLAIN, Unit, temperature, unit_of};
+use super::words::{has, words};
 
 /// Types of a single value, in the order that messages list them.
 pub(super) const SCALARS: [&str; 5] = ["number", "integer", "boolean", "choice", "text"];
@@ -18,6 +19,8 @@ pub(super) struct Scalar {
     pub(super) unit: Unit,
     pub(super) unit_text: String,
     pub(super) unit_words: Vec<String>,
+    /// The words of its name in singular and plural: what it may count.
+    pub(super) nouns: Vec<String>,
     pub(super) meaning: String,
 }
 
@@ -27,10 +30,15 @@ pub(super) enum Kind {
     Number(Tolerance),
     Integer,
     /// Folded words and their meanings.
-    Boolean(Vec<(String, bool)>),
+    Boolean {
+        meanings: Vec<(String, bool)>,
+        passing: Vec<(bool, bool)>,
+    },
     /// Folded spellings and the options they name; `options` are those shown to readers.
     Choice {
-        spellings: Vec<(String, String)>,
+        meanings: Vec<(String, String)>,
+        /// Whether an option means that a check passed; empty unless the options are of that kind.
+        passing: Vec<(String, bool)>,
         options: Vec<String>,
     },
     Text,
@@ -91,10 +99,15 @@ pub(super) fn own_keys(kind: &str) -> &'static [&'static str] {
 }
 
 /// The part of a field that does not depend on the expected value.
-pub(super) fn scalar(raw: Option<&Value>, place: &str, extra: &[&str]) -> Result<Scalar, AnswersError> {
+pub(super) fn scalar(
+    raw: Option<&Value>,
+    place: &str,
+    extra: &[&str],
+    name: &str,
+) -> Result<Scalar, AnswersError> {
     let (kind, pairs) = kind_of(raw, &SCALARS, place)?;
     only(pairs, &[&["type", "meaning"], own_keys(kind), extra].concat(), place)?;
-    let unit_words = texts(pairs, "unit_words", place)?.into_iter().map(compact).collect();
+    let unit_words = texts(pairs, "unit_words", place)?.into_iter().map(word).collect();
     let unit_text = match get(pairs, "unit") {
         None => "",
         Some(unit) => text(unit).ok_or_else(|| AnswersError::at(place, "`unit` must be a text"))?,
@@ -108,12 +121,12 @@ pub(super) fn scalar(raw: Option<&Value>, place: &str, extra: &[&str]) -> Result
     let kind = match kind {
         "number" => Kind::Number(tolerance(pairs, &unit, place)?),
         "integer" => Kind::Integer,
-        "boolean" => Kind::Boolean(truths(pairs, place)?),
+        "boolean" => boolean(pairs, place, name)?,
         "choice" => choice(pairs, place)?,
         _ => Kind::Text,
     };
     let meaning = get(pairs, "meaning").and_then(text).unwrap_or_default().to_owned();
-    Ok(Scalar { kind, unit, unit_text: unit_text.to_owned(), unit_words, meaning })
+    Ok(Scalar { kind, unit, unit_text: unit_text.to_owned(), unit_words, nouns: nouns_of(name), meaning })
 }
 
 fn tolerance(pairs: &Pairs, unit: &Unit, place: &str) -> Result<Tolerance, AnswersError> {
@@ -144,27 +157,75 @@ fn tolerance(pairs: &Pairs, unit: &Unit, place: &str) -> Result<Tolerance, Answe
     Ok(Tolerance { relative, absolute, significant, difference })
 }
 
-fn truths(pairs: &Pairs, place: &str) -> Result<Vec<(String, bool)>, AnswersError> {
-    let (yes, no) = (texts(pairs, "true_words", place)?, texts(pairs, "false_words", place)?);
-    let known =
-        [("true", true), ("yes", true), ("pass", true), ("false", false), ("no", false), ("fail", false)];
-    let mut truths: Vec<(String, bool)> =
-        known.into_iter().map(|(word, truth)| (word.to_owned(), truth)).collect();
-    let own = yes.into_iter().map(|word| (word, true)).chain(no.into_iter().map(|word| (word, false)));
-    for (word, truth) in own {
-        match named(&truths, &compact(word)) {
-            Some(known) => need(*known == truth, place, &format!("`{word}` is both true and false"))?,
-            None => truths.push((compact(word), truth)),
+/// The folded words of a name.
+fn words_of(name: &str) -> Vec<String> {
+    let joint = |c: char| matches!(c, ' ' | '_' | '-' | '.' | ',' | ';' | ':' | '/' | '(' | ')' | '[' | ']');
+    fold(name).split(joint).filter(|part| !part.is_empty()).map(str::to_owned).collect()
+}
+
+fn nouns_of(name: &str) -> Vec<String> {
+    let mut nouns = Vec::new();
+    for part in words_of(name).into_iter().filter(|part| part.chars().count() > 2) {
+        nouns.push(part.strip_suffix('s').unwrap_or(&part).to_owned());
+        nouns.push(format!("{part}s"));
+        nouns.push(part);
+    }
+    nouns
+}
+
+/// Whether the name of a boolean asks whether a check passed: its last word says so, and none negates it.
+fn asks_for_pass(name: &str) -> bool {
+    let (said, lists) = (words_of(name), words());
+    said.last().is_some_and(|last| has(&lists.passed, last))
+        && !said.iter().any(|part| has(&lists.negations, part) || has(&lists.failed, part))
+}
+
+/// Words that are always true or false.
+pub(super) const TRUTHS: [(&str, bool); 6] =
+    [("true", true), ("yes", true), ("pass", true), ("false", false), ("no", false), ("fail", false)];
+
+/// Adds the usual words for pass and fail, unless the task uses one of them the other way round.
+fn add_verdicts<T: Clone + PartialEq>(
+    meanings: &mut Vec<(String, T)>,
+    passed: &T,
+    failed: &T,
+) -> Vec<(T, bool)> {
+    let lists = words();
+    let usual = [(&lists.passed, passed), (&lists.failed, failed)];
+    let usual: Vec<(&String, &T)> =
+        usual.iter().flat_map(|(list, meaning)| list.iter().map(move |word| (word, *meaning))).collect();
+    if usual.iter().any(|(word, meaning)| named(meanings, word).is_some_and(|known| known != *meaning)) {
+        return Vec::new();
+    }
+    for (word, meaning) in usual {
+        if named(meanings, word).is_none() {
+            meanings.push((word.clone(), meaning.clone()));
         }
     }
-    Ok(truths)
+    vec![(passed.clone(), true), (failed.clone(), false)]
+}
+
+fn boolean(pairs: &Pairs, place: &str, name: &str) -> Result<Kind, AnswersError> {
+    let (yes, no) = (texts(pairs, "true_words", place)?, texts(pairs, "false_words", place)?);
+    let mut meanings: Vec<(String, bool)> =
+        TRUTHS.into_iter().map(|(word, truth)| (word.to_owned(), truth)).collect();
+    let own = yes.into_iter().map(|text| (text, true)).chain(no.into_iter().map(|text| (text, false)));
+    for (text, truth) in own {
+        let folded = word(text);
+        match named(&meanings, &folded) {
+            Some(known) => need(*known == truth, place, &format!("`{text}` is both true and false"))?,
+            None => meanings.push((folded, truth)),
+        }
+    }
+    let passing = if asks_for_pass(name) { add_verdicts(&mut meanings, &true, &false) } else { Vec::new() };
+    Ok(Kind::Boolean { meanings, passing })
 }
 
 fn choice(pairs: &Pairs, place: &str) -> Result<Kind, AnswersError> {
     let options = texts(pairs, "options", place)?;
     need(!options.is_empty(), place, "`options` must not be empty")?;
-    let mut spellings: Vec<(String, String)> =
-        options.iter().map(|option| (compact(option), (*option).to_owned())).collect();
+    let mut meanings: Vec<(String, String)> =
+        options.iter().map(|option| (word(option), (*option).to_owned())).collect();
     let aliases = match get(pairs, "aliases") {
         None => &[],
         Some(Value::Object(aliases)) => aliases.as_slice(),
@@ -174,15 +235,24 @@ fn choice(pairs: &Pairs, place: &str) -> Result<Kind, AnswersError> {
         let Some(option) = text(option).filter(|option| options.contains(option)) else {
             return Err(AnswersError::at(place, &format!("alias `{alias}` does not name an option")));
         };
-        let folded = compact(alias);
-        let known = named(&spellings, &folded);
-        let sound = !folded.is_empty() && known.is_none_or(|known| known == option);
+        let folded = word(alias);
+        let known = named(&meanings, &folded);
+        let sound = !compact(alias).is_empty() && known.is_none_or(|known| known == option);
         need(sound, place, &format!("alias `{alias}` is empty or names two options"))?;
         if known.is_none() {
-            spellings.push((folded, option.to_owned()));
+            meanings.push((folded, option.to_owned()));
         }
     }
-    Ok(Kind::Choice { spellings, options: options.into_iter().map(str::to_owned).collect() })
+    let options: Vec<String> = options.into_iter().map(str::to_owned).collect();
+    let only = |list: &[String]| -> Option<String> {
+        let mut found = options.iter().filter(|option| has(list, &word(option)));
+        found.next().filter(|_| found.next().is_none()).cloned()
+    };
+    let passing = match (only(&words().passed), only(&words().failed)) {
+        (Some(passed), Some(failed)) => add_verdicts(&mut meanings, &passed, &failed),
+        _ => Vec::new(),
+    };
+    Ok(Kind::Choice { meanings, passing, options })
 }
 
 /// Looks up a folded word in a short list.
@@ -217,7 +287,7 @@ impl Scalar {
                 let value = form.to_f64();
                 Ok((Want::Integer { form, value }, with_unit(shown)))
             }
-            Kind::Boolean(_) => match value {
+            Kind::Boolean { .. } => match value {
                 Value::Bare(word) if word == "true" || word == "false" => {
                     Ok((Want::Truth(word == "true"), word.clone()))
                 }
@@ -240,7 +310,7 @@ impl Scalar {
                     place,
                     "the expected value must be a text or a list of texts, none of them empty",
                 )?;
-                Ok((Want::Texts(accept.iter().map(|text| squeeze(text)).collect()), accept.join(" | ")))
+                Ok((Want::Texts(accept.iter().map(|text| stated(text)).collect()), accept.join(" | ")))
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::answers::Answers;
 use super::relaxed::{Parser, Value};
 use super::report::Status;
-use super::text::is_space;
+use super::text::{compact, is_space};
 use super::{MAX_BLOCKS, MAX_SUBMISSION};
 
 /// Why the submission as a whole cannot be scored.
@@ -18,6 +18,16 @@ impl Unread {
     fn missing(problem: &'static str) -> Self {
         Self { problem, status: Status::Missing }
     }
+}
+
+/// A value given for a field.
+#[derive(Clone, Debug)]
+pub(super) struct Claim {
+    pub(super) value: Value,
+    /// The unit that its key states.
+    pub(super) unit: String,
+    /// Whether it stands one level below an object that names other fields.
+    pub(super) deeper: bool,
 }
 
 /// UTF-8, UTF-16 with a byte-order mark, else Latin-1: no byte is an error.
@@ -44,8 +54,8 @@ fn decode(bytes: &[u8]) -> Vec<char> {
     }
 }
 
-/// The values for each field, by position, from all objects of the submission.
-pub(super) fn claims_of(answers: &Answers, bytes: &[u8]) -> Result<Vec<Vec<Value>>, Unread> {
+/// The claims for each field, by position, from all objects of the submission.
+pub(super) fn claims_of(answers: &Answers, bytes: &[u8]) -> Result<Vec<Vec<Claim>>, Unread> {
     if bytes.len() > MAX_SUBMISSION {
         return Err(Unread::missing("the submission is larger than 1 MiB"));
     }
@@ -107,25 +117,50 @@ fn unquoted(text: &[char]) -> Option<Vec<char>> {
     parser.peek().is_none().then(|| inner.chars().collect())
 }
 
-/// Collects the fields of an object; searches the values of an object that has none. Returns the number of objects
-/// with fields.
-fn collect(answers: &Answers, value: Value, claims: &mut [Vec<Value>]) -> usize {
+/// Collects the fields of an object; searches the values of an object that has none. Below an object with fields, the
+/// objects in it are searched as well, but no deeper. Returns the number of objects with fields.
+fn collect(answers: &Answers, value: Value, claims: &mut [Vec<Claim>]) -> usize {
     match value {
         Value::List(items) => items.into_iter().map(|item| collect(answers, item, claims)).sum(),
         Value::Object(pairs) => {
-            let mut silent = Vec::new();
-            let mut spoke = false;
-            for (key, item) in pairs {
-                match answers.position(&key).and_then(|position| claims.get_mut(position)) {
-                    Some(claim) => {
-                        claim.push(item);
-                        spoke = true;
-                    }
-                    None => silent.push(item),
+            let all = pairs.len();
+            let silent = claim(answers, pairs, claims, false);
+            if silent.len() == all {
+                return silent.into_iter().map(|(_, item)| collect(answers, item, claims)).sum();
+            }
+            for (key, item) in silent {
+                let inner = match item {
+                    Value::Object(pairs) => pairs,
+                    Value::List(items) => match <[Value; 1]>::try_from(items) {
+                        Ok([Value::Object(pairs)]) => pairs,
+                        _ => continue,
+                    },
+                    Value::Bare(_) | Value::Quoted(_) => continue,
+                };
+                if !matches!(compact(&key).as_str(), "unit" | "units") {
+                    claim(answers, inner, claims, true);
                 }
             }
-            if spoke { 1 } else { silent.into_iter().map(|item| collect(answers, item, claims)).sum() }
+            1
         }
         Value::Bare(_) | Value::Quoted(_) => 0,
     }
+}
+
+/// Collects the fields of one object and returns its other pairs.
+fn claim(
+    answers: &Answers,
+    pairs: Vec<(String, Value)>,
+    claims: &mut [Vec<Claim>],
+    deeper: bool,
+) -> Vec<(String, Value)> {
+    let mut silent = Vec::new();
+    for (key, value) in pairs {
+        let named = answers.position(&key);
+        match named.and_then(|(position, unit)| claims.get_mut(position).map(|claims| (claims, unit))) {
+            Some((claims, unit)) => claims.push(Claim { value, unit, deeper }),
+            None => silent.push((key, value)),
+        }
+    }
+    silent
 }

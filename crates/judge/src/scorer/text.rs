@@ -14,7 +14,7 @@ pub(super) fn is_minus(c: char) -> bool {
     matches!(c, '-' | '\u{2212}' | '\u{2013}' | '\u{2011}')
 }
 
-fn is_punctuation(c: char) -> bool {
+pub(super) fn is_punctuation(c: char) -> bool {
     " .,;:!?'\"`*()[]{}".contains(c)
 }
 
@@ -45,12 +45,27 @@ fn fold_into(c: char, folded: &mut String) {
     folded.push(char::from_u32(moved).unwrap_or(c));
 }
 
-/// Normalises a text for comparison: folded, single spaces, no punctuation around it; the point of `.5` stays.
-pub(super) fn squeeze(text: &str) -> String {
+/// The text in lower case, with one kind of quotes, dashes and spaces.
+pub(super) fn fold(text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
     for c in text.chars() {
         fold_into(c, &mut folded);
     }
+    folded
+}
+
+/// Normalises a text for comparison: folded, single spaces, no punctuation around it; the point of `.5` stays.
+pub(super) fn squeeze(text: &str) -> String {
+    squeezed(text, is_punctuation, is_punctuation)
+}
+
+/// Normalises a value. `!` before it negates and `?` casts doubt, so these stay: "pass?" is not "pass".
+pub(super) fn stated(text: &str) -> String {
+    squeezed(text, |c| is_punctuation(c) && !matches!(c, '!' | '?'), |c| is_punctuation(c) && c != '?')
+}
+
+fn squeezed(text: &str, before: impl Fn(char) -> bool, behind: impl Fn(char) -> bool) -> String {
+    let folded = fold(text);
     let mut single = String::with_capacity(folded.len());
     for part in folded.split(' ').filter(|part| !part.is_empty()) {
         if !single.is_empty() {
@@ -58,20 +73,30 @@ pub(super) fn squeeze(text: &str) -> String {
         }
         single.push_str(part);
     }
-    let bare = single.trim_start_matches(is_punctuation);
+    let bare = single.trim_start_matches(before);
     let cut = &single[..single.len() - bare.len()];
     let point = bare.starts_with(|c: char| c.is_ascii_digit()) && cut.ends_with('.');
-    format!("{}{}", if point { "." } else { "" }, bare.trim_end_matches(is_punctuation))
+    format!("{}{}", if point { "." } else { "" }, bare.trim_end_matches(behind))
 }
 
-/// Normalises keys and choices for comparison: squeezed, then without spaces, hyphens and underscores. A leading
-/// hyphen stays and so does a gap between digits: -5 is not 5 and 1-2 is not 12.
+/// Normalises keys for comparison: squeezed, then without spaces, hyphens and underscores. A leading hyphen stays and
+/// so does a gap between digits: -5 is not 5 and 1-2 is not 12.
 pub(super) fn compact(text: &str) -> String {
-    if text.bytes().all(|b| b.is_ascii_alphabetic() || b == b'_') {
-        // A fast path for most keys, with the same result.
-        return text.chars().filter(|c| *c != '_').map(|c| c.to_ascii_lowercase()).collect();
-    }
-    let squeezed = squeeze(text);
+    plain_word(text).unwrap_or_else(|| joined(&squeeze(text)))
+}
+
+/// Normalises choices and other words: a stated value without spaces, hyphens and underscores.
+pub(super) fn word(text: &str) -> String {
+    plain_word(text).unwrap_or_else(|| joined(&stated(text)))
+}
+
+/// A fast path for most keys and words, with the same result.
+fn plain_word(text: &str) -> Option<String> {
+    let plain = text.bytes().all(|b| b.is_ascii_alphabetic() || b == b'_');
+    plain.then(|| text.chars().filter(|c| *c != '_').map(|c| c.to_ascii_lowercase()).collect())
+}
+
+fn joined(squeezed: &str) -> String {
     let mut joined = String::with_capacity(squeezed.len());
     joined.push_str(if squeezed.starts_with('-') { "-" } else { "" });
     for part in squeezed.split([' ', '-', '_']).filter(|part| !part.is_empty()) {
@@ -116,6 +141,19 @@ mod tests {
         ] {
             assert_eq!(squeeze(text), squeezed, "{text:?}");
             assert_eq!(compact(text), compacted, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn doubt_and_negation_stay_in_values() {
+        for (text, key, value) in [
+            ("Pass?", "pass", "pass?"),
+            ("!pass", "pass", "!pass"),
+            ("Pass!", "pass", "pass"),
+            ("(pass?!)", "pass", "pass?"),
+            ("[ok]", "ok", "ok"),
+        ] {
+            assert_eq!((compact(text), word(text)), (key.to_owned(), value.to_owned()), "{text:?}");
         }
     }
 

@@ -4,9 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 
 use super::numeral::{digits_end, lowered};
-use super::text::{compact, is_space};
+use super::text::{is_space, word};
 
-/// Flag, factor to SI, dimension (@ offset), names; `verify.py` contains the same text and explains it.
+/// Flag, factor to SI, dimension (@ offset, ! energy or power), names; `verify.py` contains the same text and explains
+/// it.
 pub(super) const TABLE: &str = include_str!("units.txt");
 
 /// Length, mass, time, current, temperature, angle, luminous flux, decibel, apparent and reactive power.
@@ -26,10 +27,20 @@ pub(super) struct Unit {
     pub(super) factor: f64,
     pub(super) dimension: Dimension,
     pub(super) offset: f64,
+    /// Whether it is made of a unit of energy or power.
+    pub(super) energy: bool,
+}
+
+impl Unit {
+    /// Whether `other` measures what this unit measures: kJ is no moment, though kN.m may be energy.
+    pub(super) fn fits(&self, other: &Self) -> bool {
+        self.dimension == other.dimension
+            && (self.energy || !other.energy || self.dimension == PLAIN.dimension)
+    }
 }
 
 /// The unit of a number without one.
-pub(super) const PLAIN: Unit = Unit { factor: 1.0, dimension: [0; 10], offset: 0.0 };
+pub(super) const PLAIN: Unit = Unit { factor: 1.0, dimension: [0; 10], offset: 0.0, energy: false };
 
 struct Tables {
     first: HashMap<&'static str, Unit>,
@@ -48,11 +59,14 @@ fn tables() -> &'static Tables {
                 continue;
             };
             let (dimension, offset) = dimension.split_once('@').unwrap_or((dimension, "0"));
+            let energy = dimension.ends_with('!');
+            let dimension = dimension.trim_end_matches('!');
             // A test reads every line of the table, so the defaults are never used.
             let unit = Unit {
                 factor: factor.parse().unwrap_or(f64::NAN),
                 dimension: powers(dimension),
                 offset: offset.parse().unwrap_or(f64::NAN),
+                energy,
             };
             for name in parts {
                 if flag == "?" { &mut tables.second } else { &mut tables.first }.insert(name, unit);
@@ -107,7 +121,7 @@ fn prefix(c: char) -> Option<f64> {
 }
 
 /// Unifies characters that look alike, and spaces.
-fn normal(text: &str) -> String {
+pub(super) fn normal(text: &str) -> String {
     let mut spelled = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -157,7 +171,7 @@ fn atom(name: &str, again: bool) -> Option<Unit> {
         && tables.prefixed.contains(characters.as_str())
         && let Some(unit) = tables.first.get(characters.as_str())
     {
-        return Some(Unit { factor: factor * unit.factor, dimension: unit.dimension, offset: 0.0 });
+        return Some(Unit { factor: factor * unit.factor, offset: 0.0, ..*unit });
     }
     if name.chars().count() < 4 {
         return None;
@@ -179,6 +193,7 @@ fn compound(text: &str, again: bool) -> Option<Unit> {
         let name: String = text[start..i].iter().collect();
         let unit = atom(&name, again)?;
         let (power, after) = exponent(&text, i)?;
+        found.energy |= unit.energy;
         for _ in 0..power.abs() {
             found.factor =
                 if below == (power < 0) { found.factor * unit.factor } else { found.factor / unit.factor };
@@ -254,16 +269,15 @@ pub(super) fn convert(
     words: &[String],
     difference: bool,
 ) -> Result<f64, &'static str> {
-    if text.is_empty() || (!words.is_empty() && words.contains(&compact(text))) {
+    if text.is_empty() || (!words.is_empty() && words.contains(&word(text))) {
         return Ok(x);
     }
     // The second reading is tried only if the first does not fit.
-    let fits = |unit: &Unit| unit.dimension == expected.dimension;
     let first = unit_of(text, false);
     let unit = match first {
-        Some(unit) if fits(&unit) => unit,
+        Some(unit) if expected.fits(&unit) => unit,
         first => match (first, unit_of(text, true)) {
-            (_, Some(unit)) if fits(&unit) => unit,
+            (_, Some(unit)) if expected.fits(&unit) => unit,
             (None, None) => return Err("an unknown unit"),
             _ => return Err("a unit of another kind"),
         },
@@ -288,7 +302,7 @@ mod tests {
             let parts: Vec<&str> = line.split(' ').collect();
             assert!(matches!(parts[0], "+" | "." | "?"), "{line}");
             assert!(parts[1].parse::<f64>().is_ok_and(|factor| factor > 0.0), "{line}");
-            let dimension = parts[2].split('@').next().unwrap();
+            let dimension = parts[2].split(['@', '!']).next().unwrap();
             assert!(dimension == "0" || powers(dimension) != [0; 10], "{line}");
             assert!(parts.len() > 3, "{line}");
             for name in &parts[3..] {
@@ -392,9 +406,16 @@ mod tests {
             ("kN", "-"),
             ("%", "m"),
             ("s", "m"),
+            ("kJ", "kN.m"),
+            ("Wh", "N.m"),
+            ("kcal", "kip-ft"),
+            ("kW.h", "kN.m"),
+            ("J/m3", "Pa"),
         ] {
             assert_eq!(converted(1.0, from, to), None, "{from} is not {to}");
         }
+        assert_eq!(converted(1.0, "kN.m", "kJ"), Some(1.0), "work may be given as force and way");
+        assert_eq!(converted(3.5, "kW/kW", "-"), Some(3.5), "a ratio of powers is a plain number");
         for unknown in [
             "",
             "or 13",

@@ -3,10 +3,11 @@
 use super::texts::{spelled, value};
 use super::{Answers, Known, Random, Submission};
 
-const CHARACTERS: [&str; 40] = [
+const CHARACTERS: [&str; 56] = [
     "{", "}", "[", "]", "\"", "'", ",", ":", "\\", "/", "#", "//", "/*", "*/", "```", "~~~json", "\n",
     "\r\n", " ", "\u{a0}", "\u{2009}", "\u{feff}", "0", "1", "9", ".", "-", "−", "e", "E", "x10^", "×", "²",
-    "%", "°", "np.", "\u{0}", "\u{7f}", "é", "😀",
+    "%", "°", "np.", "\u{0}", "\u{7f}", "é", "😀", "**", "*", "_", "__", "`", "$", "=", "(", ")", " (", "✅",
+    "❌", "\\text{", "\\times", "\\,", "?",
 ];
 
 /// A random submission for an answers file.
@@ -18,9 +19,15 @@ pub(crate) fn submission(random: &mut Random, answers: &Answers) -> Submission {
             known.push(Known::Wrong);
             continue;
         }
-        let (text, one) = value(random, spec);
+        let (text, mut one) = value(random, spec);
+        let mut key = spelled(random, name);
+        if let Some(unit) = spec["unit"].as_str().filter(|_| random.one_in(8)) {
+            key = with_unit(random, &key, unit);
+            // A value in another unit than that of its key is not one value.
+            one = if text.parse::<f64>().is_ok() { one } else { Known::Open };
+        }
         known.push(one);
-        pairs.push((spelled(random, name), text));
+        pairs.push((key, text));
     }
     if pairs.is_empty() {
         pairs.push(("nothing".to_owned(), "1".to_owned()));
@@ -30,7 +37,7 @@ pub(crate) fn submission(random: &mut Random, answers: &Answers) -> Submission {
     }
     let open = vec![Known::Open; known.len()];
     let object = object(random, &pairs);
-    let (text, known) = match random.below(24) {
+    let (text, known) = match random.below(27) {
         0..=7 => (wrapped(random, &object), known),
         8 => (format!("{}\n\nAgain:\n{}", wrapped(random, &object), wrapped(random, &object)), known),
         9 => (format!("{object}\n{{\"note\": \"unrelated\", \"list\": [1, 2]}}"), known),
@@ -68,6 +75,33 @@ pub(crate) fn submission(random: &mut Random, answers: &Answers) -> Submission {
             let half = object.chars().take(object.chars().count() / 2).collect::<String>();
             (format!("{half}{object}"), open)
         }
+        23 => {
+            let (outer, inner) = pairs.split_at(pairs.len().div_ceil(2));
+            let mut outer = outer.to_vec();
+            outer.push(("results".to_owned(), self::object(random, inner)));
+            (self::object(random, &outer), known)
+        }
+        24 => {
+            let places = [
+                "\"...\"",
+                "\"<number>\"",
+                "\"TBD\"",
+                "null",
+                "\"[value]\"",
+                "\"___\"",
+                "{\"value\": \"…\"}",
+            ];
+            let empty: Vec<(String, String)> =
+                pairs.iter().map(|(key, _)| (key.clone(), random.pick(&places).to_owned())).collect();
+            (format!("{}\n{object}", self::object(random, &empty)), known)
+        }
+        25 => {
+            let (name, value) = random.item(&pairs).clone();
+            let other = self::object(random, &[(name, "\"another\"".to_owned()), ("note".to_owned(), value)]);
+            let mut pairs = pairs.clone();
+            pairs.push(("other".to_owned(), other));
+            (self::object(random, &pairs), open)
+        }
         _ if random.one_in(4) => (object.replace('"', "”"), known),
         _ => (object, known),
     };
@@ -77,6 +111,17 @@ pub(crate) fn submission(random: &mut Random, answers: &Answers) -> Submission {
     });
     let known = if readable { known } else { vec![Known::Open; answers.fields.len()] };
     Submission { bytes: encoded(random, &text), known }
+}
+
+/// A key that states a unit.
+fn with_unit(random: &mut Random, key: &str, unit: &str) -> String {
+    match random.below(5) {
+        0 => format!("{key}_{unit}"),
+        1 => format!("{key} [{unit}]"),
+        2 => format!("{key} in {}", unit.to_uppercase()),
+        3 => format!("{key}_{}", unit.to_lowercase().replace(['.', '/', '(', ')'], "_")),
+        _ => format!("{key} ({unit})"),
+    }
 }
 
 fn encoded(random: &mut Random, text: &str) -> Vec<u8> {

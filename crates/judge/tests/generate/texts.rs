@@ -220,6 +220,34 @@ fn strange(random: &mut Random) -> String {
         "[{\"beam\": \"B0\"}, 3]",
         "\"5%\"",
         "\"5 1/m\"",
+        "\"**12.5**\"",
+        "\"$12.5\\\\,\\\\text{kN}$\"",
+        "\"$1.2 \times 10^{3}$ kN\"",
+        "\"\\\\boxed{12 \\\\text{ m}}\"",
+        "\"1{,}234 \\\\%\"",
+        "\"12 bolts\"",
+        "\"12 No. (M20)\"",
+        "\"12 m (at midspan)\"",
+        "\"12 (rounded to 3 s.f.)\"",
+        "\"12 m (AS 3600 cl. 8.1)\"",
+        "\"12 (in kip)\"",
+        "\"12 kJ\"",
+        "\"1_234.5\"",
+        "\"PASS ✅\"",
+        "\"✅\"",
+        "\"not ok ❌ (76%)\"",
+        "\"pass (fail)\"",
+        "\"compliant\"",
+        "\"<number>\"",
+        "\"TBD\"",
+        "\"XX.X\"",
+        "[\"...\"]",
+        "[{\"beam\": \"B0\", \"Load\": \"...\"}]",
+        "[[12]]",
+        "[null]",
+        "\"AS 3600?\"",
+        "\"!pass\"",
+        "\"AS 3600 (concrete)\"",
     ];
     match random.below(10) {
         0 => format!("\"12 {}\"", unit(random)),
@@ -251,8 +279,44 @@ fn unit(random: &mut Random) -> String {
     text
 }
 
-/// A text with the expected value.
+/// A text with the expected value, also with marks around it.
 fn right(random: &mut Random, spec: &Json, expected: &Json) -> (String, Known) {
+    let (text, known) = plainly_right(random, spec, expected);
+    (if random.one_in(4) { dressed(random, spec, expected, text) } else { text }, known)
+}
+
+/// The same value as models write it.
+fn dressed(random: &mut Random, spec: &Json, expected: &Json, text: String) -> String {
+    if random.one_in(5) {
+        return format!("[{text}]");
+    }
+    let inner = match text.strip_prefix('"').and_then(|inner| inner.strip_suffix('"')) {
+        Some(inner) => inner.to_owned(),
+        None if text.parse::<f64>().is_ok() => text,
+        None => return text,
+    };
+    let inner = inner.trim();
+    let of_number = matches!(spec["type"].as_str(), Some("number" | "integer"));
+    match random.below(if of_number { 12 } else { 8 }) {
+        0 | 1 if !inner.contains('*') => format!("\"**{inner}**\""),
+        2 => format!("\"`{inner}`\""),
+        3 => format!("\"${inner}$\""),
+        4 if !inner.starts_with('≈') => format!("\"= {inner}\""),
+        5 => format!("\"{inner} (governs)\""),
+        6 if !inner.contains('*') => format!("\"__{inner}__ (rounded)\""),
+        7 if expected.is_boolean() => {
+            format!("\"{inner} {}\"", if expected == &json!(true) { "✅" } else { "❌" })
+        }
+        7 if spec["type"] == "choice" => format!("\"✔\u{fe0f} {inner}\""),
+        8 if !inner.starts_with('≈') => format!("\"approx. {inner}\""),
+        9 => format!("\"{inner} approx.\""),
+        10 => format!("\"\\\\({inner}\\\\)\""),
+        11 if spec["type"] == "integer" && spec.get("unit").is_none() => format!("\"{inner} No.\""),
+        _ => format!("\"{inner}\""),
+    }
+}
+
+fn plainly_right(random: &mut Random, spec: &Json, expected: &Json) -> (String, Known) {
     let text = match spec["type"].as_str().unwrap() {
         "number" => return number(random, spec, expected.as_f64().unwrap()),
         "integer" => integer(random, spec, expected),
@@ -384,27 +448,56 @@ fn wrong(random: &mut Random, spec: &Json, expected: &Json) -> (String, Known) {
     let text = match spec["type"].as_str().unwrap() {
         "number" => {
             let value = expected.as_f64().unwrap();
-            match random.below(4) {
+            match random.below(6) {
                 0 => return (format!("\"{value} {}\"", unit(random)), Known::Open),
                 3 => format!("\"{value} {}\"", random.pick(&STRANGE_UNITS)),
-                1 => format!("[{value}]"),
+                1 => format!("[{value}, {value}]"),
+                4 => hedged(random, &value.to_string(), &(value + 1.0).to_string()),
                 _ => return (random.number(3).to_string(), Known::Open),
             }
         }
         "integer" => {
             let text = expected.as_str().map_or_else(|| expected.to_string(), str::to_owned);
-            match random.below(3) {
+            match random.below(4) {
                 0 => format!("{text}1"),
                 1 => format!("{text}.5"),
+                2 => hedged(random, &text, "5"),
                 _ => format!("\"{text} {}\"", random.pick(&STRANGE_UNITS)),
             }
         }
+        "boolean" if random.one_in(3) => {
+            let (word, tick) = if expected == &json!(true) { ("yes", "❌") } else { ("no", "✅") };
+            let (word, tick) = (word.to_owned(), format!("\"{word} {tick}\""));
+            if random.one_in(2) { tick } else { hedged(random, &word, "fail") }
+        }
         "boolean" => (if expected == &json!(true) { "false" } else { "\"pass\"" }).to_owned(),
+        "choice" if random.one_in(3) => hedged(random, expected.as_str().unwrap(), "N20, C25/30"),
         "choice" => {
             let other = random.item(&OPTIONS);
             if expected == other { "\"none of them\"".to_owned() } else { format!("\"{other}\"") }
         }
+        _ if random.one_in(3) => {
+            let text = expected.as_array().map_or(expected, |accept| random.item(accept)).as_str().unwrap();
+            let text = text.to_owned();
+            hedged(random, &text, "other text 7")
+        }
         _ => "\"something else\"".to_owned(),
     };
     (text, Known::Wrong)
+}
+
+/// Two answers in one value, or doubt about one.
+fn hedged(random: &mut Random, text: &str, other: &str) -> String {
+    match random.below(10) {
+        0 => format!("\"{text} or {other}\""),
+        1 => format!("\"{text} (or {other})\""),
+        2 => format!("\"{text} [{other} or so]\""),
+        3 => format!("\"**{text}** **{other}**\""),
+        4 => format!("\"{text}?\""),
+        5 => format!("\"{text} (?)\""),
+        6 => format!("[\"{text}\", \"{other}\"]"),
+        7 => format!("\"${text}$ / ${other}$\""),
+        8 => format!("\"!{text}\""),
+        _ => format!("\"{text} (alternatively {other})\""),
+    }
 }

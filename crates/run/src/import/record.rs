@@ -239,6 +239,7 @@ fn elsewhere(told: &ForeignTrial, reward: f64) -> Evaluation {
         },
         breakdown: told.measured.clone(),
         judged: Judged::Elsewhere,
+        scorer: None,
         verifier: told.verifier,
         submission: None,
         sandbox: None,

@@ -88,7 +88,8 @@ pub(super) fn verify(bench: ForeignJudging<'_>, trial: &ForeignTrial) -> (Option
             if bench.judge.is_none() {
                 return unverified("the user did not ask for it");
             }
-            let is_standard = task.verifier.as_ref().is_some_and(VerifierFiles::is_standard);
+            // Every revision reads the output file and nothing else.
+            let is_standard = task.verifier.as_ref().is_some_and(|files| files.standard_revision().is_some());
             let answer = answer.as_ref();
             if answer.is_none() && trial.source == Some(Source::Submitted) {
                 return unverified(

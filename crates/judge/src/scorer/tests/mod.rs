@@ -112,14 +112,19 @@ fn numbers() {
         ("\"12500 units\"", Status::WrongUnit),
         ("{\"value\": 12500, \"unit\": \"furlong\"}", Status::WrongUnit),
         ("{\"value\": \"12.5 kN\", \"unit\": \"N\"}", Status::Invalid),
+        ("{\"value\": \"12500 N\", \"unit\": \"newtons\"}", Status::Correct),
         ("{\"value\": 12500, \"value\": 13}", Status::Contradictory),
         ("{\"force\": 12500}", Status::Invalid),
-        ("[12500]", Status::Invalid),
+        ("[12500]", Status::Correct),
+        ("[12500, 12500]", Status::Invalid),
+        ("[[12500]]", Status::Invalid),
         ("true", Status::Invalid),
         ("\"12,5\"", Status::Invalid),
         ("\"12500 or 13000\"", Status::Invalid),
         ("\"12400-12600\"", Status::Invalid),
-        ("\"about 12500\"", Status::Invalid),
+        ("\"about 12500\"", Status::Correct),
+        ("\"at least 12500\"", Status::Invalid),
+        ("\"...\"", Status::Missing),
         ("NaN", Status::Invalid),
         ("Infinity", Status::Invalid),
         ("1e999", Status::Invalid),
@@ -228,10 +233,16 @@ fn words() {
         (&choice, "\"nc\"", Status::Correct),
         (&choice, "\"compliant\"", Status::Wrong),
         (&choice, "\"compliant or non-compliant\"", Status::Invalid),
-        (&choice, "[\"non-compliant\"]", Status::Invalid),
+        (&choice, "[\"non-compliant\"]", Status::Correct),
+        (&choice, "\"FAIL ❌\"", Status::Correct),
+        (&choice, "\"OK\"", Status::Wrong),
+        (&boolean, "\"OK\"", Status::Invalid),
+        (&boolean, "\"yes?\"", Status::Invalid),
         (&text, "\"  Pump  House. \"", Status::Correct),
         (&text, "\"pumphouse\"", Status::Wrong),
         (&text, "\"pump house, or not\"", Status::Wrong),
+        (&text, "\"**Pump house** (at the canal)\"", Status::Correct),
+        (&text, "\"pump house (or not)\"", Status::Wrong),
     ] {
         assert_eq!(status(answers, &format!("{{\"x\": {given}}}")), expected, "{given}");
     }
@@ -250,6 +261,9 @@ fn two_values_for_one_key_count_as_none() {
         "```json\n{\"moment\": 12.5}\n```\nor\n```json\n{\"moment\": 99}\n```",
         r#"{"draft": {"moment": 12.5}, "final": {"moment": 13}}"#,
         r#"[{"moment": 12.5}, {"moment": "oops"}]"#,
+        r#"{"moment": 12.5, "moment_kNm": 13}"#,
+        r#"{"moment": 12.5, "other": {"moment": 13}}"#,
+        r#"{"n_bolts": 6, "a": {"moment": 12.5}, "b": {"moment": 13}}"#,
     ] {
         assert_eq!(field(&answers, text, "moment").status, Status::Contradictory, "{text}");
     }
@@ -257,6 +271,9 @@ fn two_values_for_one_key_count_as_none() {
         r#"{"moment": 12.5, "moment": "12500 N.m"}"#,
         "{\"moment\": null}\n{\"moment\": 12.5}",
         r#"{"inputs": {"span": 6}, "answer": {"moment": 12.5}}"#,
+        r#"{"moment": 12.5, "units": {"moment": "kN.m"}, "notes": {"moment": "at midspan"}}"#,
+        r#"{"n_bolts": 6, "results": {"moment": 12.5}}"#,
+        "{\"moment\": \"<number>\"}\n{\"moment\": 12.5}",
     ] {
         assert_eq!(field(&answers, text, "moment").status, Status::Correct, "{text}");
     }
@@ -264,6 +281,9 @@ fn two_values_for_one_key_count_as_none() {
     let found = score(&answers, many.as_bytes());
     assert!(found.reward == 0.0 && found.fields.iter().all(|field| field.status == Status::Contradictory));
     assert_eq!(field(&answers, &"{\"moment\": 12.5}\n".repeat(64), "moment").status, Status::Correct);
+    let repeated = |count| format!("{{{}}}", vec!["\"moment\": 12.5"; count].join(", "));
+    assert_eq!(field(&answers, &repeated(64), "moment").status, Status::Correct);
+    assert_eq!(field(&answers, &repeated(65), "moment").status, Status::Contradictory);
 }
 
 #[test]
@@ -371,6 +391,11 @@ fn attacks_take_linear_time() {
         format!("{{\"loads\": [{}]}}", "1,".repeat(size / 2 - 20)),
         format!("{{\"beams\": [{}]}}", "{},".repeat(size / 3 - 20)),
         "{\"moment\":1},".repeat(size / 14),
+        format!("{{{}}}", "\"moment_k_N_m_s\":1,".repeat(size / 20)),
+        format!("{{\"n_bolts\": 1, {}}}", "\"a\":{\"moment\":1},".repeat(size / 20)),
+        format!("{{\"standard\": \"{}\"}}", "**a** ".repeat(size / 6 - 20)),
+        format!("{{\"beams\": [{}]}}", "{\"load_kN\":\".\"},".repeat(size / 18 - 20)),
+        format!("{{{}}}", format!("\"compliant\": \"yes ({})\",", "a b ".repeat(29)).repeat(size / 150)),
     ] {
         let started = Instant::now();
         let found = score(&answers, attack.as_bytes());

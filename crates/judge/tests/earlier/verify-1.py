@@ -1,0 +1,1325 @@
+#!/usr/bin/env python3
+"""Standard scorer of aec-bench: typed answers against what an agent wrote.
+
+Reads `answers.json` beside this file and the submission below /workspace, writes `details.json` and `reward.json`
+to /logs/verifier. Generous about format, strict about substance; docs/answers.md in aec-bench is the contract.
+
+    python3 -I -S verify.py [--answers FILE] [--submission FILE] [--logs DIR]
+
+Exit code 0: scored, whatever the reward. Exit code 2: the answers file is broken, nothing was written.
+
+aec-bench has a native twin of this script and uses it when a task carries exactly these bytes, so every decision is
+made here by hand instead of by a library: no `json.loads`, no regular expressions, no Unicode tables that differ
+between Python versions. All scanning is linear in the size of the submission.
+"""
+
+import json
+import math
+import os
+import stat
+import sys
+
+MAX_BYTES = 1 << 20  # of a submission
+MAX_DEPTH = 64  # of nested lists and objects
+MAX_BLOCKS = 64  # objects with expected keys
+MAX_ITEMS = 200  # expected items of a list, rows of a table
+MAX_NUMERAL = 256  # characters of a number with its unit
+MAX_SHOWN = 200  # characters of a value repeated in the details
+WORKSPACE = "/workspace"
+LOGS = "/logs/verifier"
+
+
+class AnswersError(Exception):
+    """The answers file is broken: the task's fault, never the agent's."""
+
+
+class Unread(Exception):
+    """The submission as a whole cannot be scored; `status` is what its fields get."""
+
+    def __init__(self, problem, status="missing"):
+        super().__init__(problem)
+        self.status = status
+
+
+# ---- text ------------------------------------------------------------------------------------------------------------
+
+SPACES = "\t\n\x0b\x0c\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
+PUNCTUATION = " .,;:!?'\"`*()[]{}"
+DIGITS = "0123456789"
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+MINUS = "-\u2212\u2013\u2011"
+KEY_CHARACTERS = frozenset(LETTERS + DIGITS + "_-.")
+
+
+def fold_table():
+    """Lower case for Latin, Greek and Cyrillic, one kind of quote, dash and space, nothing invisible."""
+    table = {code: code + 32 for start, end in ((0x41, 0x5A), (0xC0, 0xDE), (0x391, 0x3A9), (0x410, 0x42F))
+             for code in range(start, end + 1) if code not in (0xD7, 0x3A2)}
+    table.update({code: code + 80 for code in range(0x400, 0x410)})
+    for start, end in ((0x100, 0x12E), (0x132, 0x136), (0x139, 0x147), (0x14A, 0x176), (0x179, 0x17D)):
+        table.update({code: code + 1 for code in range(start, end + 1, 2)})
+    table.update({0x178: 0xFF, 0x3C2: 0x3C3, 0xB5: 0x3BC, 0xDF: "ss"})
+    table.update({code: 0x27 for code in (0x2018, 0x2019, 0x201B, 0x2032)})
+    table.update({code: 0x22 for code in (0x201C, 0x201D, 0x2033)})
+    table.update({code: 0x2D for code in (0x2010, 0x2011, 0x2012, 0x2013, 0x2014, 0x2015, 0x2212)})
+    table.update({code: 0x30 + code - 0x2080 for code in range(0x2080, 0x208A)})
+    table.update({code: None for code in (0xAD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF)})
+    table.update({ord(space): 0x20 for space in SPACES})
+    return table
+
+
+FOLD = fold_table()
+
+
+def squeeze(text):
+    """Text for comparing texts: folded, single spaces, no punctuation around it; the point of `.5` stays."""
+    single = " ".join(part for part in text.translate(FOLD).split(" ") if part)
+    bare = single.lstrip(PUNCTUATION)
+    point = bare[:1] and bare[0] in DIGITS and single[:-len(bare)].endswith(".")
+    return ("." + bare if point else bare).rstrip(PUNCTUATION)
+
+
+def compact(text):
+    """Text for comparing keys and choices: squeezed, then without spaces, hyphens and underscores.
+
+    A leading hyphen stays and so does a gap between digits: -5 is not 5 and 1-2 is not 12.
+    """
+    squeezed = squeeze(text)
+    parts = ["-"] if squeezed[:1] == "-" else [""]
+    for part in squeezed.replace("-", " ").replace("_", " ").split(" "):
+        if part:
+            if parts[-1][-1:] and parts[-1][-1] in DIGITS and part[0] in DIGITS:
+                parts.append("-")
+            parts.append(part)
+    return "".join(parts)
+
+
+def lower(text):
+    """ASCII lower case."""
+    return "".join(chr(ord(c) + 32) if "A" <= c <= "Z" else c for c in text)
+
+
+def shorten(text):
+    """Text for the details, cut to a bearable length."""
+    return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "\u2026"
+
+
+# ---- relaxed JSON ----------------------------------------------------------------------------------------------------
+
+
+class Bare(str):
+    """An unquoted value: a number, perhaps with a unit, or a word such as true and null."""
+
+
+class Obj:
+    """An object: its pairs in the order written, repeated keys included."""
+
+    def __init__(self, pairs):
+        self.pairs = pairs
+
+
+class Fail(Exception):
+    """Not an object at this place."""
+
+
+BARE_ENDS, BARE_NEVER = frozenset(",}]\n\r#/"), frozenset("\"'`{[:<=>;|$")
+WORDS = ("true", "false", "null", "none", "nan", "inf", "infinity")
+ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "/": "/", "\\": "\\", '"': '"', "'": "'"}
+
+
+class Parser:
+    """JSON and its common slips; `strict` allows no slips. `i` stands where reading stopped, also after a failure."""
+
+    def __init__(self, text, strict=False):
+        self.text = text
+        self.strict = strict
+        self.blank = " \t\r\n" if strict else SPACES
+        self.blanks = frozenset(self.blank)
+        self.i = 0
+
+    def peek(self):
+        return self.text[self.i] if self.i < len(self.text) else ""
+
+    def space(self):
+        """Skips white space and comments."""
+        text = self.text
+        while self.i < len(text):
+            c = text[self.i]
+            if c in self.blanks:
+                self.i += 1
+            elif self.strict:
+                return
+            elif c == "#" or (c == "/" and text.startswith("//", self.i)):
+                end = text.find("\n", self.i)
+                self.i = len(text) if end < 0 else end
+            elif c == "/" and text.startswith("/*", self.i):
+                end = text.find("*/", self.i + 2)
+                if end < 0:
+                    self.i = len(text)
+                    raise Fail
+                self.i = end + 2
+            else:
+                return
+
+    def value(self, depth):
+        c = self.peek()
+        if c == "{":
+            return self.object(depth + 1)
+        if c == "[":
+            return self.array(depth + 1)
+        if c == '"' or (c == "'" and not self.strict):
+            return self.string()
+        return self.bare()
+
+    def object(self, depth):
+        if depth > MAX_DEPTH:
+            raise Fail
+        pairs = []
+        self.i += 1
+        self.space()
+        while self.peek() != "}":
+            key = self.key()
+            self.space()
+            if self.peek() != ":":
+                raise Fail
+            self.i += 1
+            self.space()
+            pairs.append((key, self.value(depth)))
+            self.separator("}")
+        self.i += 1
+        return Obj(pairs)
+
+    def array(self, depth):
+        if depth > MAX_DEPTH:
+            raise Fail
+        items = []
+        self.i += 1
+        self.space()
+        while self.peek() != "]":
+            items.append(self.value(depth))
+            self.separator("]")
+        self.i += 1
+        return items
+
+    def separator(self, close):
+        """A comma, or nothing before the closing bracket."""
+        self.space()
+        if self.peek() == close:
+            return
+        if self.peek() != ",":
+            raise Fail
+        self.i += 1
+        self.space()
+        if self.strict and self.peek() == close:
+            raise Fail
+
+    def key(self):
+        c = self.peek()
+        if c == '"' or (c == "'" and not self.strict):
+            return self.string()
+        start = self.i
+        while not self.strict and self.peek() in KEY_CHARACTERS:
+            self.i += 1
+        if self.i == start:
+            raise Fail
+        return self.text[start:self.i]
+
+    def string(self):
+        text, quote, parts = self.text, self.text[self.i], []
+        i = self.i + 1
+        end = -1
+        while True:
+            if end < i:
+                end = text.find(quote, i)
+                if end < 0:
+                    self.i = len(text)
+                    raise Fail
+            slash = text.find("\\", i, end)
+            part = text[i:end if slash < 0 else slash]
+            if self.strict and any(c < " " for c in part):
+                raise Fail
+            parts.append(part)
+            if slash < 0:
+                self.i = end + 1
+                return "".join(parts)
+            i = self.escape(slash, parts)
+
+    def escape(self, slash, parts):
+        """Adds what the escape at `slash` stands for; where to read on."""
+        c = self.text[slash + 1:slash + 2]
+        if c in ESCAPES and not (self.strict and c == "'"):
+            parts.append(ESCAPES[c])
+            return slash + 2
+        width = 4 if c == "u" else 2 if c == "x" and not self.strict else 0
+        code = self.hexadecimal(slash + 2, width)
+        if code is None:
+            if self.strict:
+                raise Fail
+            parts.append("\\")
+            return slash + 1
+        end = slash + 2 + width
+        if 0xD800 <= code < 0xDC00 and self.text.startswith("\\u", end):
+            low = self.hexadecimal(end + 2, 4)
+            if low is not None and 0xDC00 <= low < 0xE000:
+                parts.append(chr(0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00)))
+                return end + 6
+        parts.append("\ufffd" if 0xD800 <= code < 0xE000 else chr(code))
+        return end
+
+    def hexadecimal(self, start, width):
+        digits = self.text[start:start + width]
+        if width == 0 or len(digits) < width or any(c not in "0123456789abcdefABCDEF" for c in digits):
+            return None
+        return int(digits, 16)
+
+    def bare(self):
+        text, start = self.text, self.i
+        for i in range(start, len(text)):
+            c = text[i]
+            if c in BARE_ENDS and (c != "/" or text[i + 1:i + 2] in ("/", "*")):
+                self.i = i
+                break
+            if c in BARE_NEVER:
+                self.i = i
+                raise Fail
+        else:
+            self.i = len(text)
+        token = text[start:self.i].rstrip(self.blank)
+        token = strict_token(token) if self.strict else relaxed_token(token)
+        if token is None:
+            raise Fail
+        return Bare(token)
+
+
+def strict_token(token):
+    """A literal or number of JSON itself, else None."""
+    if token in ("true", "false", "null"):
+        return token
+    i = 1 if token[:1] == "-" else 0
+    first, i = i, digits_end(token, i)
+    if i == first or len(token) > 128 or (token[first] == "0" and i > first + 1):
+        return None
+    if token[i:i + 1] == ".":
+        start, i = i + 1, digits_end(token, i + 1)
+        if i == start:
+            return None
+    if token[i:i + 1] in ("e", "E"):
+        i += 2 if token[i + 1:i + 2] in ("+", "-") else 1
+        start, i = i, digits_end(token, i)
+        if i == start:
+            return None
+    return token if i == len(token) else None
+
+
+def relaxed_token(token):
+    """A word such as true, or anything that begins like a number; scalars as NumPy prints them are unwrapped."""
+    if token.startswith("np."):
+        bracket = token.find("(")
+        if token in ("np.True_", "np.False_"):
+            token = token[3:-1]
+        elif bracket > 0 and token.endswith(")"):
+            token = token[bracket + 1:-1].strip(SPACES)
+    unsigned = token[1:].lstrip(SPACES) if token[:1] and token[0] in MINUS + "+~\u2248" else token
+    if len(unsigned) < 9 and (lower(token) in WORDS or lower(unsigned) in ("inf", "infinity", "nan")):
+        return token
+    begins = unsigned[1:2] if unsigned[:1] == "." else unsigned[:1]
+    return token if begins and begins in DIGITS else None
+
+
+def digits_end(text, i):
+    """Where the run of ASCII digits that begins at `i` ends."""
+    while i < len(text) and text[i] in DIGITS:
+        i += 1
+    return i
+
+
+def show(value):
+    """A submitted value on one line."""
+    if isinstance(value, list):
+        return "[" + ", ".join(map(show, value)) + "]"
+    if isinstance(value, Obj):
+        return "{" + ", ".join(key + ": " + show(item) for key, item in value.pairs) + "}"
+    return str(value)
+
+
+# ---- numbers ---------------------------------------------------------------------------------------------------------
+
+RAISED = {"\u2070": "0", "\xb9": "1", "\xb2": "2", "\xb3": "3", "\u2074": "4", "\u2075": "5", "\u2076": "6",
+          "\u2077": "7", "\u2078": "8", "\u2079": "9", "\u207b": "-", "\u207a": "+"}
+
+
+def numeral(text):
+    """(negative, digits, exponent of ten, rest) of a text that begins with one number, else None."""
+    text = text.strip(SPACES)
+    if len(text) > MAX_NUMERAL:
+        return None
+    i = skip(text, 1) if text[:1] in ("\u2248", "~") else 0
+    negative = text[i:i + 1] != "" and text[i] in MINUS
+    if negative or text[i:i + 1] == "+":
+        i = skip(text, i + 1)
+    start, i = i, digits_end(text, i)
+    digits = text[start:i]
+    mark = text[i:i + 1]
+    if 1 <= len(digits) <= 3 and digits[0] != "0" and mark and mark in ", \xa0\u2009\u202f\u2007":
+        while text[i:i + 1] == mark and digits_end(text, i + 1) == i + 4:
+            digits += text[i + 1:i + 4]
+            i += 4
+    exponent = 0
+    if text[i:i + 1] == ".":
+        start, i = i + 1, digits_end(text, i + 1)
+        digits += text[start:i]
+        exponent = start - i
+    if not digits:
+        return None
+    power, i = power_of_ten(text, i)
+    if power is None:
+        return None
+    rest = text[i:].strip(SPACES)
+    if rest[:1] and rest[0] in DIGITS + ".," and rest[:2] != "1/":
+        rest = rest.rstrip(".,")
+        if rest:
+            return None
+    if any(c in DIGITS and before in SPACES for before, c in zip(rest, rest[1:])):
+        return None  # "12 or 13"
+    range_end = rest[2:3] if rest[:2] == "1/" else rest[1:2] if rest[:1] and rest[0] in MINUS + "/" else ""
+    if range_end and range_end in DIGITS + ".":
+        return None  # "12-13", "1/2"
+    return negative, digits.lstrip("0"), exponent + power, rest
+
+
+def skip(text, i):
+    while i < len(text) and text[i] in SPACES:
+        i += 1
+    return i
+
+
+def power_of_ten(text, i):
+    """(exponent, end) of e3, x10^3 and their kin at `i`; (0, i) if there is none, (None, i) if it is absurd."""
+    if text[i:i + 1] in ("e", "E"):
+        start = i + 2 if text[i + 1:i + 2] and text[i + 1] in MINUS + "+" else i + 1
+        end = digits_end(text, start)
+        return (whole(text[i + 1:start], text[start:end]), end) if end > start else (0, i)
+    k = skip(text, i)
+    if not text[k:k + 1] or text[k] not in "xX*\xd7\xb7\u22c5\u2219":
+        return 0, i
+    k = skip(text, k + 1)
+    if text[k:k + 2] != "10":
+        return 0, i
+    k += 2
+    if text[k:k + 1] and text[k] in RAISED:
+        end = k + 1
+        while end < len(text) and text[end] in RAISED:
+            end += 1
+        plain = "".join(RAISED[c] for c in text[k:end])
+        sign = plain[:1] if plain[0] in "+-" else ""
+        return (whole(sign, plain[len(sign):]), end) if digits_end(plain, len(sign)) == len(plain) > len(sign) \
+            else (0, i)
+    if text[k:k + 1] != "^" and text[k:k + 2] != "**":
+        return 0, i
+    k += 1 if text[k] == "^" else 2
+    close = {"(": ")", "{": "}"}.get(text[k:k + 1], "")
+    k += len(close)
+    start = k + 1 if text[k:k + 1] and text[k] in MINUS + "+" else k
+    end = digits_end(text, start)
+    if end == start or text[end:end + len(close)] != close:
+        return 0, i
+    return whole(text[k:start], text[start:end]), end + len(close)
+
+
+def whole(sign, digits):
+    """The small whole number, None if it is not small."""
+    digits = digits.lstrip("0")
+    if len(digits) > 5:
+        return None
+    return -int(digits or "0") if sign and sign in MINUS else int(digits or "0")
+
+
+def decimal(negative, digits, exponent):
+    """One form for every way to write a decimal number."""
+    short = digits.rstrip("0")
+    return (negative, short, exponent + len(digits) - len(short)) if short else (False, "", 0)
+
+
+def real(negative, digits, exponent):
+    return float(("-" if negative else "") + (digits or "0") + "e" + str(exponent))
+
+
+# ---- units -----------------------------------------------------------------------------------------------------------
+
+# Flag, factor to SI, dimension (@ offset), names. Flags: + takes prefixes, . does not, ? is a second reading that is
+# tried when the first has the wrong dimension. Dimensions: Length Mass Time I current K temperature Angle
+# J luminous flux, B decibel, P apparent and Q reactive power (so that kVA is not kW). `_` in a name is a space.
+UNITS = """
++ 1 L1 m metre metres meter meters
+. 0.0254 L1 in inch inches
+. 0.3048 L1 ft foot feet
+. 0.9144 L1 yd yard yards
+. 1609.344 L1 mi mile miles
+. 1852 L1 nmi
+. 0.001 L1 millimetre millimetres millimeter millimeters
+. 0.01 L1 centimetre centimetres centimeter centimeters
+. 1000 L1 kilometre kilometres kilometer kilometers Km KM
+. 10000 L2 ha hectare hectares
+. 4046.8564224 L2 acre acres
+. 1 L2 sqm sq_m sq.m
+. 0.09290304 L2 sqft sq_ft sq.ft
+. 1 L3 cum cu_m cu.m
+. 0.028316846592 L3 cuft cu_ft cu.ft
++ 0.001 L3 L l litre litres liter liters
+. 0.003785411784 L3 gal gals gallon gallons USgal
++ 0.001 M1 g gram grams
+. 1 M1 kilogram kilograms kgs Kg KG
+. 1000 M1 t tonne tonnes
+. 1000000 M1 kt
+. 1000000000 M1 Mt
+. 0.45359237 M1 lb lbs lbm pound pounds
+? 4.4482216152605 L1M1T-2 lb lbs pound pounds
++ 1 T1 s sec secs second seconds
+. 60 T1 min mins minute minutes
+. 3600 T1 h hr hrs hour hours
+. 86400 T1 d day days
+. 31557600 T1 yr year years
++ 1 L1M1T-2 N newton newtons
+. 1000 L1M1T-2 KN kilonewton kilonewtons
+. 4.4482216152605 L1M1T-2 lbf
+. 4448.2216152605 L1M1T-2 kip kips Kip Kips
+. 9.80665 L1M1T-2 kgf
+. 9806.65 L1M1T-2 tf
++ 1 L2M1T-2 Nm J joule joules
++ 0.001 L2M1T-2 Nmm
+. 1000 L2M1T-2 KNm
++ 1 L-1M1T-2 Pa pascal pascals
+. 1000 L-1M1T-2 kpa Kpa KPa KPA
+. 1000000 L-1M1T-2 Mpa MPA megapascal megapascals
+. 1000000000 L-1M1T-2 Gpa GPA
++ 100000 L-1M1T-2 bar bars Bar
+. 101325 L-1M1T-2 atm
+. 6894.757293168362 L-1M1T-2 psi PSI Psi
+. 6894757.293168361 L-1M1T-2 ksi KSI Ksi
+. 47.880258980335846 L-1M1T-2 psf PSF
+. 47880.25898033584 L-1M1T-2 ksf KSF
+. 9806.65 L-1M1T-2 m_H2O mH2O m_water
+. 9.80665 L-1M1T-2 mm_H2O mmH2O
+. 133.322387415 L-1M1T-2 mmHg mm_Hg
+. 14.593902937206364 M1T-2 plf PLF
+. 14593.902937206365 M1T-2 klf KLF
+. 16.018463373960138 L-3M1 pcf PCF
+? 157.0874638462462 L-2M1T-2 pcf PCF
++ 3600 L2M1T-2 Wh
+. 3600000 L2M1T-2 kwh KWh KWH Kwh
+. 1055.05585262 L2M1T-2 Btu BTU
++ 4.184 L2M1T-2 cal
++ 1 L2M1T-3 W watt watts
+. 1000 L2M1T-3 kw KW Kw kilowatt kilowatts
+. 745.6998715822702 L2M1T-3 hp HP
++ 1 L2M1T-3P1 VA V.A
+. 1000 L2M1T-3P1 kva KVA Kva
++ 1 L2M1T-3Q1 var VAr VAR vars
+. 1000 L2M1T-3Q1 KVAR KVAr Kvar
++ 1 L2M1T-3I-1 V volt volts
+. 1000 L2M1T-3I-1 kv KV Kv
++ 1 I1 A amp amps ampere amperes
++ 3600 T1I1 Ah
++ 1 L2M1T-3I-2 ohm ohms Ohm Ohms OHM
++ 1 L-2M-1T4I2 F farad farads
++ 1 L2M1T-2I-2 H henry
++ 1 L-2M-1T3I2 S siemens
++ 1 T-1 Hz hz HZ hertz
+. 1000 T-1 khz KHz KHZ
+. 0.5144444444444445 L1T-1 kn kts knot knots
+? 0.5144444444444445 L1T-1 kt
+. 0.2777777777777778 L1T-1 kmh kph
+. 0.44704 L1T-1 mph
+. 0.3048 L1T-1 fps
+. 9.80665 L1T-2 gn
+? 9.80665 L1T-2 g
+. 1 L3T-1 cumec cumecs
+. 0.001 L3T-1 lps LPS
+. 0.000016666666666666667 L3T-1 lpm LPM
+. 0.0000630901964 L3T-1 gpm GPM
+. 0.0004719474432 L3T-1 cfm CFM
+. 0.028316846592 L3T-1 cfs CFS
+. 0.04381263638888889 L3T-1 mgd MGD
++ 1 A1 rad radian radians
+. 0.017453292519943295 A1 deg ° degree degrees
+. 6.283185307179586 A1 rev revs
+. 0.10471975511965977 A1T-1 rpm RPM
++ 1 K1 K kelvin
+. 1 K1@273.15 °C C degC celsius deg_C °_C degree_C degrees_C degrees_celsius
+. 0.5555555555555556 K1@459.67 °F degF fahrenheit deg_F °_F degree_F degrees_F degrees_fahrenheit
+? 0.5555555555555556 K1@459.67 F
++ 1 J1 lm lumen lumens
++ 1 L-2J1 lx lux
+. 1 B1 dB
+. 1 0 - 1 ratio dimensionless unitless none
+. 0.01 0 % percent pct per_cent
+. 0.001 0 ‰
+. 0.000001 0 ppm
+"""
+DIMENSIONS = "LMTIKAJBPQ"
+PREFIXES = {"T": 1e12, "G": 1e9, "M": 1e6, "k": 1e3, "h": 1e2, "d": 1e-1, "c": 1e-2, "m": 1e-3, "u": 1e-6, "n": 1e-9,
+            "p": 1e-12}
+UNIT_CHARS = {ord(key): value for keys, value in (
+    ("\xb5\u03bc", "u"), ("\u2126\u03a9", "ohm"), ("\xb7\u22c5\u2219\u2022\xd7", "."), ("\u2215\u2044", "/"),
+    ("\xba\u02da", "\xb0"), ("\u2103", "\xb0C"), ("\u2109", "\xb0F"), ("\u2212\u2013\u2011", "-"), ("{}", None),
+    (SPACES, " ")) for key in keys}
+UNIT_CHARS.update({ord(key): value for key, value in RAISED.items()})
+
+
+def unit_tables():
+    """({name: unit}, {name: second reading}, names that take prefixes); a unit is (factor, dimension, offset)."""
+    first, second, prefixed = {}, {}, set()
+    for line in UNITS.split("\n"):
+        if line:
+            flag, factor, dimension, names = line.split(" ", 3)
+            dimension, _, offset = dimension.partition("@")
+            unit = (float(factor), powers(dimension), float(offset or "0"))
+            for name in names.split(" "):
+                (second if flag == "?" else first)[name] = unit
+                if flag == "+":
+                    prefixed.add(name)
+    return first, second, prefixed
+
+
+def powers(text):
+    """`L1M1T-2` as one exponent per dimension."""
+    found = [0] * len(DIMENSIONS)
+    for at, c in enumerate(text):
+        if c in DIMENSIONS:
+            found[DIMENSIONS.index(c)] = -int(text[at + 2]) if text[at + 1] == "-" else int(text[at + 1])
+    return tuple(found)
+
+
+FIRST, SECOND, PREFIXED = unit_tables()
+ATOM_CHARACTERS = frozenset(LETTERS + "%\xb0_")
+PLAIN = (1.0, powers(""), 0.0)
+
+
+def unit_of(text, again=False):
+    """(factor, dimension, offset) of a unit, None if it is not known. `again` prefers second readings."""
+    text = " ".join(part for part in text.translate(UNIT_CHARS).split(" ") if part)
+    if text[:1] + text[-1:] in ("()", "[]"):
+        text = text[1:-1].strip(" ")
+    if text[-1:] == "." and len(text) > 1:
+        text = text[:-1]
+    if not text or len(text) > 40:
+        return None
+    return atom(text.replace(" ", "_"), again) or compound(text.replace(" per ", "/"), again)
+
+
+def atom(name, again):
+    if again and name in SECOND:
+        return SECOND[name]
+    if name in FIRST:
+        return FIRST[name]
+    if name[:1] in PREFIXES and name[1:] in PREFIXED:
+        factor, dimension, _ = FIRST[name[1:]]
+        return PREFIXES[name[0]] * factor, dimension, 0.0
+    return FIRST.get(lower(name)) if len(name) >= 4 else None
+
+
+def compound(text, again):
+    """Products, quotients and powers; everything behind a slash divides, as engineers write kJ/kg.K."""
+    text = ungrouped(text)
+    if text is None:
+        return None
+    factor, dimension, atoms = 1.0, [0] * len(DIMENSIONS), 0
+    i = 2 if text[:2] == "1/" else 1 if text[:1] == "/" else 0
+    below = i > 0
+    while True:
+        start = i
+        while i < len(text) and text[i] in ATOM_CHARACTERS:
+            i += 1
+        unit = atom(text[start:i], again) if i > start else None
+        atoms += 1
+        if unit is None or atoms > 8:
+            return None
+        power, after = exponent(text, i)
+        if power is None:
+            return None
+        for _ in range(abs(power)):
+            factor = factor / unit[0] if below != (power < 0) else factor * unit[0]
+        sign = -power if below else power
+        dimension = [total + sign * one for total, one in zip(dimension, unit[1])]
+        if after == len(text):
+            return (factor, tuple(dimension), 0.0) if 0.0 < factor < math.inf else None
+        raised, i = after > i, after
+        while i < len(text) and text[i] == " ":
+            i += 1
+        if text[i:i + 1] and text[i] in "./*-":
+            below = below or text[i] == "/"
+            i += 1
+        elif i == after and not raised:
+            return None
+        while i < len(text) and text[i] == " ":
+            i += 1
+
+
+def ungrouped(text):
+    """Without the brackets of a/(b.c) or (a.b)/c; None if there are any others."""
+    if "(" not in text and ")" not in text:
+        return text
+    start, end = text.find("("), text.find(")")
+    inner = text[start + 1:end]
+    if start < 0 or end < start or "/" in inner or "(" in inner or text.count("(") + text.count(")") != 2:
+        return None
+    if (start > 0 and text[start - 1] == "/" and end == len(text) - 1) or (start == 0 and text[end + 1:end + 2] == "/"):
+        return text[:start] + inner + text[end + 1:]
+    return None
+
+
+def exponent(text, i):
+    """(power, end) of what stands behind an atom; (1, i) if nothing does, (None, i) if it is unreadable."""
+    k = i + 2 if text[i:i + 2] == "**" else i + 1 if text[i:i + 1] == "^" else i
+    negative = text[k:k + 1] == "-"
+    at = k + 1 if negative else k
+    if text[at:at + 1] and text[at] in "123456789" and not (text[at + 1:at + 2] and text[at + 1] in DIGITS):
+        return -int(text[at]) if negative else int(text[at]), at + 1
+    return (1, i) if k == i and digits_end(text, at) == at else (None, i)
+
+
+def convert(spec, x, text):
+    """x, given in the unit `text`, in the unit of the field; a text that says why if there is no way."""
+    if not text or compact(text) in spec.unit_words:
+        return x
+    readings = [unit for unit in (unit_of(text, False), unit_of(text, True)) if unit]
+    for factor, dimension, offset in readings:
+        if dimension == spec.unit[1]:
+            here, there = (0.0, 0.0) if spec.difference else (offset, spec.unit[2])
+            return x if factor == spec.unit[0] and here == there else (x + here) * factor / spec.unit[0] - there
+    return "a unit of another kind" if readings else "an unknown unit"
+
+
+# ---- the answers file ------------------------------------------------------------------------------------------------
+
+OWN_KEYS = {
+    "number": ("unit", "unit_words", "rel_tol", "abs_tol", "sig", "difference"),
+    "integer": ("unit", "unit_words"),
+    "boolean": ("true_words", "false_words"),
+    "choice": ("options", "aliases"),
+    "text": (),
+    "list": ("items", "item", "ordered"),
+    "table": ("key", "columns", "rows"),
+}
+SCALARS = ("number", "integer", "boolean", "choice", "text")
+
+
+class Spec:
+    """What is expected of one field, item or cell."""
+
+    def __init__(self, kind):
+        self.kind = kind
+        self.unit, self.unit_words, self.difference = PLAIN, (), False
+
+
+def need(condition, where, text):
+    if not condition:
+        raise AnswersError(where + ": " + text)
+
+
+def only(raw, allowed, where):
+    need(isinstance(raw, dict), where, "must be an object")
+    for key in raw:
+        need(key in allowed, where, "unknown key `" + key + "`")
+
+
+def is_number(value):
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def texts(raw, key, where):
+    """A list of texts that stay distinct when compacted."""
+    value = raw.get(key, [])
+    need(isinstance(value, list) and all(isinstance(item, str) for item in value), where,
+         "`" + key + "` must be a list of texts")
+    seen = set()
+    for item in value:
+        need(compact(item) and compact(item) not in seen, where, "`" + key + "` has an empty text or one twice")
+        seen.add(compact(item))
+    return value
+
+
+def flag(raw, key, where):
+    value = raw.get(key, False)
+    need(isinstance(value, bool), where, "`" + key + "` must be true or false")
+    return value
+
+
+def kind_of(raw, kinds, where):
+    need(isinstance(raw, dict), where, "must be an object")
+    kind = raw.get("type")
+    need(isinstance(kind, str) and kind in kinds, where, "`type` must be one of " + ", ".join(kinds))
+    need(isinstance(raw.get("meaning", ""), str), where, "`meaning` must be a text")
+    return kind
+
+
+def scalar_spec(raw, where, extra):
+    """The part of a field that does not depend on the expected value."""
+    kind = kind_of(raw, SCALARS, where)
+    only(raw, ("type", "meaning") + OWN_KEYS[kind] + extra, where)
+    spec = Spec(kind)
+    spec.unit_words = {compact(word) for word in texts(raw, "unit_words", where)}
+    spec.unit_text = raw.get("unit", "")
+    need(isinstance(spec.unit_text, str), where, "`unit` must be a text")
+    if spec.unit_text:
+        spec.unit = unit_of(spec.unit_text)
+        need(spec.unit, where, "unknown unit `" + spec.unit_text + "`")
+    if kind == "number":
+        number_spec(spec, raw, where)
+    if kind == "boolean":
+        true, false = texts(raw, "true_words", where), texts(raw, "false_words", where)
+        spec.truths = {"true": True, "yes": True, "pass": True, "false": False, "no": False, "fail": False}
+        for word, truth in [(word, True) for word in true] + [(word, False) for word in false]:
+            need(spec.truths.setdefault(compact(word), truth) == truth, where, "`" + word + "` is both true and false")
+    if kind == "choice":
+        need(texts(raw, "options", where), where, "`options` must not be empty")
+        spec.options = {compact(option): option for option in raw["options"]}
+        aliases = raw.get("aliases", {})
+        need(isinstance(aliases, dict), where, "`aliases` must be an object")
+        for alias, option in aliases.items():
+            need(isinstance(option, str) and option in raw["options"], where,
+                 "alias `" + alias + "` does not name an option")
+            need(compact(alias) and spec.options.setdefault(compact(alias), option) == option, where,
+                 "alias `" + alias + "` is empty or names two options")
+    return spec
+
+
+def number_spec(spec, raw, where):
+    spec.difference = flag(raw, "difference", where)
+    need(not spec.difference or spec.unit[1] == powers("K1"), where, "`difference` is for temperatures")
+    spec.rel, spec.abs, spec.sig = raw.get("rel_tol"), raw.get("abs_tol"), raw.get("sig")
+    for key, value in (("rel_tol", spec.rel), ("abs_tol", spec.abs)):
+        need(value is None or (is_number(value) and value >= 0), where, "`" + key + "` must be a number, 0 or more")
+    need(spec.rel is None or spec.rel < 1, where, "`rel_tol` must be below 1")
+    need(spec.sig is None or (is_number(spec.sig) and isinstance(spec.sig, int) and 1 <= spec.sig <= 15), where,
+         "`sig` must be a whole number from 1 to 15")
+    need((spec.rel, spec.abs, spec.sig) != (None, None, None), where, "needs `rel_tol`, `abs_tol` or `sig`")
+
+
+def wanted(spec, value, where):
+    """(what `matches` needs, text for the details) of one expected value."""
+    if spec.kind == "number":
+        need(is_number(value), where, "the expected value must be a finite number")
+        need(value != 0 or spec.abs is not None, where, "an expected 0 needs `abs_tol`")
+        negative, digits, power, _ = numeral(repr(value))
+        bound = max(float(spec.abs or 0), float(spec.rel or 0) * abs(float(value)))
+        if spec.sig is not None and digits:
+            bound = max(bound, real(False, "5", power + len(digits) - spec.sig - 1))
+        return (float(value), bound), (repr(value) + " " + spec.unit_text).rstrip(" ")
+    if spec.kind == "integer":
+        read = numeral(value) if isinstance(value, str) else numeral(repr(value)) if is_number(value) else None
+        form = decimal(*read[:3]) if read and not read[3] else (False, "", -1)
+        need(0 <= form[2] <= 64, where, "the expected value must be a whole number")
+        shown = ("-" if form[0] else "") + (form[1] or "0") + "0" * form[2]
+        return (form, real(*form)), (shown + " " + spec.unit_text).rstrip(" ")
+    if spec.kind == "boolean":
+        need(isinstance(value, bool), where, "the expected value must be true or false")
+        return value, "true" if value else "false"
+    if spec.kind == "choice":
+        need(isinstance(value, str) and value in spec.options.values(), where, "the expected value is not an option")
+        return value, value
+    accept = value if isinstance(value, list) else [value]
+    need(accept and all(isinstance(text, str) and squeeze(text) for text in accept), where,
+         "the expected value must be a text or a list of texts, none of them empty")
+    return [squeeze(text) for text in accept], " | ".join(accept)
+
+
+def field_spec(raw, where):
+    kind = kind_of(raw, tuple(OWN_KEYS), where)
+    if kind in SCALARS:
+        value = "accept" if kind == "text" else "value"
+        spec = scalar_spec(raw, where, ("weight", value))
+        need(value in raw, where, "needs `" + value + "`")
+        spec.want, spec.shown = wanted(spec, raw[value], where)
+    else:
+        only(raw, ("type", "meaning", "weight") + OWN_KEYS[kind], where)
+        spec = Spec(kind)
+        (list_spec if kind == "list" else table_spec)(spec, raw, where)
+    spec.weight = raw.get("weight", 1)
+    need(is_number(spec.weight) and 0 < spec.weight <= 1000000, where, "`weight` must be above 0, at most 1000000")
+    spec.weight = float(spec.weight)
+    return spec
+
+
+def list_spec(spec, raw, where):
+    items = raw.get("items")
+    need(isinstance(items, list) and len(items) <= MAX_ITEMS, where, "`items` must be a list of at most 200 values")
+    spec.item = scalar_spec(raw.get("item"), where + ".item", ())
+    spec.ordered = flag(raw, "ordered", where)
+    wants = [wanted(spec.item, item, where) for item in items]
+    spec.wants = [want for want, _ in wants]
+    spec.shown = "[" + ", ".join(shown for _, shown in wants) + "]"
+
+
+def table_spec(spec, raw, where):
+    columns, rows = raw.get("columns"), raw.get("rows")
+    need(isinstance(columns, dict) and 2 <= len(columns) <= 50, where, "`columns` must name 2 to 50 columns")
+    need(isinstance(raw.get("key"), str) and raw["key"] in columns, where, "`key` must name a column")
+    spec.key = raw["key"]
+    spec.columns = {}
+    for name in [spec.key] + [name for name in columns if name != spec.key]:
+        need(compact(name) and compact(name) not in spec.columns, where, "column `" + name + "` is empty or there twice")
+        spec.columns[compact(name)] = scalar_spec(columns[name], where + ".columns." + name, ())
+    key = spec.columns[compact(spec.key)]
+    need(key.kind in ("integer", "choice", "text"), where, "the key column must be an integer, a choice or a text")
+    need(isinstance(rows, list) and 1 <= len(rows) <= MAX_ITEMS, where, "`rows` must be a list of 1 to 200 objects")
+    spec.rows = []
+    for number, row in enumerate(rows):
+        here = where + ".rows[" + str(number) + "]"
+        only(row, tuple(columns), here)
+        cells = []
+        for name in [spec.key] + [name for name in columns if name != spec.key]:
+            need(name in row, here, "needs `" + name + "`")
+            cells.append(wanted(spec.columns[compact(name)], row[name], here)[0])
+        for other in spec.rows:
+            same = bool(set(other[0]) & set(cells[0])) if key.kind == "text" else other[0] == cells[0]
+            need(not same, here, "the key is there twice")
+        spec.rows.append(cells)
+    spec.shown = str(len(rows)) + (" row" if len(rows) == 1 else " rows")
+
+
+class Sheet:
+    """A checked answers file."""
+
+    def __init__(self, answers):
+        only(answers, ("version", "output", "fields"), "answers")
+        need(is_number(answers.get("version")) and answers["version"] == 1, "answers", "`version` must be 1")
+        self.output = answers.get("output")
+        need(isinstance(self.output, str) and safe_path(self.output), "answers",
+             "`output` must be a file below /workspace")
+        fields = answers.get("fields")
+        need(isinstance(fields, dict) and 1 <= len(fields) <= 1000, "answers", "`fields` must have 1 to 1000 fields")
+        self.fields, self.names = {}, {}
+        for name, raw in fields.items():
+            where = "fields." + name
+            folded = compact(name)
+            need(folded and folded not in self.names, where, "the name is empty or there twice")
+            need(folded not in ("value", "unit", "units"), where, "the name says nothing; name the quantity")
+            self.names[folded] = name
+            self.fields[name] = field_spec(raw, where)
+
+
+def safe_path(path):
+    parts = path.split("/")
+    return len(path) <= 200 and all(part and part[0] != "." and all(c in LETTERS + DIGITS + "._-" for c in part)
+                                    for part in parts)
+
+
+def plain(value, where="answers"):
+    """A strictly parsed file as Python values."""
+    if isinstance(value, list):
+        return [plain(item, where) for item in value]
+    if isinstance(value, Obj):
+        found = {}
+        for key, item in value.pairs:
+            need(key not in found, where, "`" + key + "` is there twice")
+            found[key] = plain(item, where)
+        return found
+    if isinstance(value, Bare):
+        if value in ("true", "false", "null"):
+            return {"true": True, "false": False, "null": None}[value]
+        return int(value) if all(c in "-" + DIGITS for c in value) else float(value)
+    return value
+
+
+def read_answers(data):
+    """The answers file as a dictionary; raises AnswersError."""
+    try:
+        parser = Parser(data.decode("utf-8"), strict=True)
+    except UnicodeDecodeError:
+        raise AnswersError("answers: not UTF-8") from None
+    try:
+        parser.space()
+        if parser.peek() != "{":
+            raise Fail
+        value = parser.object(1)
+        parser.space()
+        if parser.peek():
+            raise Fail
+    except Fail:
+        raise AnswersError("answers: not JSON at character " + str(parser.i)) from None
+    return plain(value)
+
+
+# ---- the submission --------------------------------------------------------------------------------------------------
+
+
+def decode(data):
+    """UTF-8, UTF-16 with its mark, else Latin-1: no byte is an error."""
+    for mark, name in ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"), (b"", "utf-8")):
+        if data.startswith(mark):
+            try:
+                return data[len(mark):].decode(name).lstrip("\ufeff")
+            except UnicodeDecodeError:
+                break
+    return data.decode("latin-1")
+
+
+def claims_of(sheet, data):
+    """{name: values given for it} from every object of the submission; raises Unread."""
+    if len(data) > MAX_BYTES:
+        raise Unread("the submission is larger than 1 MiB")
+    text = decode(data)
+    if not text.strip(SPACES):
+        raise Unread("the submission is empty")
+    if '"' not in text:  # a word processor was at work
+        text = text.replace("\u201c", '"').replace("\u201d", '"')
+    text = unquoted(text)
+    parser, claims, count, spent = Parser(text), {}, 0, 0
+    at = text.find("{")
+    while at >= 0:
+        parser.i = at
+        try:
+            count += collect(sheet, parser.object(1), claims)
+            at = parser.i
+        except Fail:
+            spent += parser.i - at
+            at += 1
+        if spent > 4 * len(text) + 65536:
+            raise Unread("the submission has too many unfinished objects")
+        if count > MAX_BLOCKS:
+            raise Unread("the submission gives more than 64 answers", "contradictory")
+        at = text.find("{", at)
+    if not claims:
+        raise Unread("the submission has no JSON object with an expected key")
+    return claims
+
+
+def unquoted(text):
+    """The content of a file that is nothing but one JSON string."""
+    parser = Parser(text)
+    try:
+        parser.space()
+        if parser.peek() == '"':
+            inner = parser.string()
+            parser.space()
+            if not parser.peek():
+                return inner
+    except Fail:
+        pass
+    return text
+
+
+def collect(sheet, value, claims):
+    """Adds what an object says about fields; one that says nothing is looked through. Returns how many spoke."""
+    if isinstance(value, list):
+        return sum(collect(sheet, item, claims) for item in value)
+    if not isinstance(value, Obj):
+        return 0
+    spoke = 0
+    for key, item in value.pairs:
+        name = sheet.names.get(compact(key))
+        if name is not None:
+            claims.setdefault(name, []).append(item)
+            spoke = 1
+    return spoke or sum(collect(sheet, item, claims) for _, item in value.pairs)
+
+
+# ---- reading values --------------------------------------------------------------------------------------------------
+# A reading is (status, content, message). The content of what cannot be read is ("unread", text): it matches nothing
+# and agrees only with itself.
+
+
+def unread(status, value, message):
+    return status, ("unread", show(value)), message
+
+
+def is_unread(content):
+    return isinstance(content, tuple) and content[0] == "unread"
+
+
+def is_blank(value):
+    return isinstance(value, str) and (not value.strip(SPACES) or
+                                       (isinstance(value, Bare) and lower(value[:5]) in ("null", "none")))
+
+
+def read(spec, value):
+    if spec.kind == "list":
+        return read_list(spec, value)
+    if spec.kind == "table":
+        return read_table(spec, value)
+    inner, unit = value, ""
+    if isinstance(value, Obj):
+        values = [item for key, item in value.pairs if compact(key) == "value"]
+        units = [item for key, item in value.pairs if compact(key) in ("unit", "units") and not is_blank(item)]
+        if not values or not all(isinstance(item, str) for item in values + units):
+            return unread("invalid", value, "an object where one value belongs")
+        if any(other != values[0] for other in values) or any(other != units[0] for other in units):
+            return unread("contradictory", value, "more than one value or unit")
+        inner, unit = values[0], units[0].strip(SPACES) if units else ""
+    if isinstance(inner, list):
+        return unread("invalid", value, "a list where one value belongs")
+    if is_blank(inner):
+        return unread("missing", value, "no value")
+    if spec.kind in ("number", "integer"):
+        return read_number(spec, value, inner, unit)
+    if unit:
+        return unread("invalid", value, "a unit where none belongs")
+    if spec.kind == "boolean":
+        truth = spec.truths.get(compact(inner))
+        return unread("invalid", value, "neither true nor false") if truth is None else ("ok", truth, "")
+    if spec.kind == "choice":
+        option = spec.options.get(compact(inner))
+        return unread("invalid", value, "not one of the options") if option is None else ("ok", option, "")
+    return "ok", squeeze(inner), ""
+
+
+def read_number(spec, value, inner, unit):
+    parts = numeral(inner)
+    if parts is None:
+        return unread("invalid", value, "not one number")
+    rest = parts[3]
+    if rest and unit and rest != unit:
+        return unread("invalid", value, "two units")
+    x = real(*parts[:3])
+    if math.isinf(x):
+        return unread("invalid", value, "not a finite number")
+    y = convert(spec, x, rest or unit)
+    if isinstance(y, str):
+        return unread("wrong_unit", value, y)
+    if math.isinf(y):
+        return unread("invalid", value, "not a finite number")
+    if spec.kind == "integer" and y == x:
+        return "ok", decimal(*parts[:3]), ""
+    return "ok", y, ""
+
+
+def too_many(given, expected):
+    return given > 4 * expected + 16
+
+
+def read_list(spec, value):
+    if not isinstance(value, list):
+        return unread("missing", value, "no value") if is_blank(value) else unread("invalid", value, "not a list")
+    if too_many(len(value), len(spec.wants)):
+        return unread("invalid", value, "far too many items")
+    return "ok", [read(spec.item, item)[1] for item in value], ""
+
+
+def read_table(spec, value):
+    if is_blank(value):
+        return unread("missing", value, "no value")
+    rows = value
+    if isinstance(value, Obj) and all(isinstance(row, Obj) for _, row in value.pairs):
+        rows = [Obj([(spec.key, key)] + row.pairs) for key, row in value.pairs]
+    if not isinstance(rows, list) or not all(isinstance(row, Obj) for row in rows):
+        return unread("invalid", value, "not a list of objects")
+    if too_many(len(rows), len(spec.rows)):
+        return unread("invalid", value, "far too many rows")
+    return "ok", [read_row(spec, row) for row in rows], ""
+
+
+def read_row(spec, row):
+    """The contents of one row's cells in the order of the columns."""
+    given = {}
+    for key, item in row.pairs:
+        given.setdefault(compact(key), []).append(item)
+    cells = []
+    for name, column in spec.columns.items():
+        contents = [read(column, item)[1] for item in given.get(name, ())]
+        if not contents or any(not agree(contents[0], other) for other in contents):
+            contents = [("unread", "")]
+        cells.append(contents[0])
+    return cells
+
+
+def agree(one, other):
+    """Whether two contents are the same answer."""
+    if isinstance(one, float) and isinstance(other, float):
+        return abs(one - other) <= 1e-9 * max(abs(one), abs(other))
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(agree, one, other))
+    return type(one) is type(other) and one == other
+
+
+def matches(spec, want, content):
+    """Whether a content is the expected value."""
+    if spec.kind == "number":
+        value, bound = want
+        # The slack lets 0.4 be within 0.1 of 0.3 although binary fractions disagree.
+        return isinstance(content, float) and abs(content - value) <= bound * 1.000000001 + abs(value) * 1e-12
+    if spec.kind == "integer":
+        if isinstance(content, float):
+            return abs(content - want[1]) <= 1e-9 * abs(want[1])
+        return content == want[0]
+    if spec.kind == "text":
+        return isinstance(content, str) and content in want
+    return type(content) is type(want) and content == want
+
+
+# ---- grading ---------------------------------------------------------------------------------------------------------
+
+
+def grade(spec, values):
+    """(score, status, got, message) of a field from all values given for it."""
+    readings = [(read(spec, value), value) for value in values]
+    given = [pair for pair in readings if pair[0][0] != "missing"]
+    if not given:
+        return 0.0, "missing", None, "no value"
+    (status, content, message), value = given[0]
+    got = shorten(show(value))
+    if not all(agree(content, other[1]) or (spec.kind == "text" and matches(spec, spec.want, content)
+                                            and matches(spec, spec.want, other[1])) for other, _ in given[1:]):
+        return 0.0, "contradictory", got, "different values for one key"
+    if status != "ok":
+        return 0.0, status, got, message
+    if spec.kind == "list":
+        return grade_list(spec, content) + (got, str(len(content)) + " given, " + str(len(spec.wants)) + " expected")
+    if spec.kind == "table":
+        return grade_table(spec, content) + (got, str(len(content)) + " given, " + spec.shown + " expected")
+    if matches(spec, spec.want, content):
+        return 1.0, "correct", got, ""
+    return 0.0, "wrong", got, "not the expected value"
+
+
+def share(right, total):
+    if right == total:
+        return 1.0, "correct"
+    return (right / total, "partial") if right else (0.0, "wrong")
+
+
+def grade_list(spec, contents):
+    if spec.ordered:
+        right = sum(matches(spec.item, want, content) for want, content in zip(spec.wants, contents))
+    else:
+        right = matching([[at for at, content in enumerate(contents) if matches(spec.item, want, content)]
+                          for want in spec.wants], len(contents))
+    return share(right, max(len(spec.wants), len(contents)))
+
+
+def matching(edges, width):
+    """The most expected items that can each have a given item of their own (Kuhn's augmenting paths)."""
+    owner, seen, count = [-1] * width, [False] * width, 0
+
+    def place(item):
+        for at in edges[item]:
+            if not seen[at]:
+                seen[at] = True
+                if owner[at] < 0 or place(owner[at]):
+                    owner[at] = item
+                    return True
+        return False
+
+    for item in range(len(edges)):
+        if place(item):
+            count += 1
+            seen = [False] * width
+    return count
+
+
+def grade_table(spec, rows):
+    columns = list(spec.columns.values())
+    kept, torn, count = [], [], 0
+    for row in rows:
+        first = None if is_unread(row[0]) else next((one for one in kept if one[0] == row[0]), None)
+        if first is None:
+            kept.append(row)
+        elif agree(first, row):
+            continue
+        else:
+            torn.append(row[0])
+        count += 1
+    right = 0
+    for want in spec.rows:
+        found = [row for row in kept if matches(columns[0], want[0], row[0])]
+        # Rows under two accepted spellings of a key must say the same, like rows under one.
+        if found and all(row[0] not in torn and agree(found[0][1:], row[1:]) for row in found):
+            right += sum(map(matches, columns[1:], want[1:], found[0][1:]))
+    return share(right, (len(columns) - 1) * max(len(spec.rows), count))
+
+
+def evaluate(sheet, data, problem=None):
+    """The details of scoring these bytes; with a `problem` there are none to score."""
+    status, claims = "missing", {}
+    try:
+        if problem is not None:
+            raise Unread(problem)
+        claims = claims_of(sheet, data)
+    except Unread as error:
+        problem, status = str(error), error.status
+    fields, total, weights = {}, 0.0, 0.0
+    for name, spec in sheet.fields.items():
+        result, state, got, message = 0.0, status, None, "no value" if problem is None else problem
+        if problem is None and name in claims:
+            result, state, got, message = grade(spec, claims[name])
+        fields[name] = {"score": result, "status": state, "expected": shorten(spec.shown), "got": got,
+                        "message": message}
+        total += spec.weight * result
+        weights += spec.weight
+    perfect = all(field["status"] == "correct" for field in fields.values())
+    # Rounded, but never up to 1: that is kept for a flawless answer.
+    reward = 1.0 if perfect else min(math.floor(total / weights * 1e6 + 0.5) / 1e6, 0.999999)
+    return {"reward": reward, "fields": fields, "problem": problem}
+
+
+def score(data, answers):
+    """The details of scoring `data` (bytes) against `answers` (a dictionary); raises AnswersError."""
+    return evaluate(Sheet(answers), data)
+
+
+def dump(value):
+    """The canonical JSON of results."""
+    return json.dumps(value, ensure_ascii=False) + "\n"
+
+
+# ---- files -----------------------------------------------------------------------------------------------------------
+
+
+def read_submission(root, parts):
+    """(bytes, problem) of a regular file below root; no link is followed, nothing blocks, the size is bounded."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    folder = handle = -1
+    try:
+        folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        for part in parts[:-1]:
+            inner = os.open(part, flags | os.O_DIRECTORY, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+        handle = os.open(parts[-1], flags, dir_fd=folder)
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            return b"", "the submission is not a regular file"
+        with os.fdopen(os.dup(handle), "rb") as file:
+            return file.read(MAX_BYTES + 1), None
+    except FileNotFoundError:
+        return b"", "there is no submission"
+    except OSError:
+        return b"", "the submission cannot be read or is a link"
+    finally:
+        for opened in (folder, handle):
+            if opened >= 0:
+                os.close(opened)
+
+
+def write(path, text):
+    """Whole or not at all."""
+    with open(path + ".part", "w", encoding="utf-8", newline="") as file:
+        file.write(text)
+    os.replace(path + ".part", path)
+
+
+def main(arguments):
+    here = os.path.dirname(os.path.abspath(__file__))
+    options = {"--answers": os.path.join(here, "answers.json"), "--submission": None, "--logs": LOGS}
+    if len(arguments) % 2 or any(name not in options for name in arguments[::2]):
+        print("usage: verify.py [--answers FILE] [--submission FILE] [--logs DIR]", file=sys.stderr)
+        return 2
+    options.update(zip(arguments[::2], arguments[1::2]))
+    try:
+        with open(options["--answers"], "rb") as file:
+            sheet = Sheet(read_answers(file.read()))
+    except (AnswersError, OSError) as error:
+        print("verify.py: " + str(error), file=sys.stderr)
+        return 2
+    root, parts = WORKSPACE, sheet.output.split("/")
+    if options["--submission"] is not None:
+        root, last = os.path.split(os.path.abspath(options["--submission"]))
+        parts = [last]
+    details = evaluate(sheet, *read_submission(root, parts))
+    os.makedirs(options["--logs"], exist_ok=True)
+    write(os.path.join(options["--logs"], "details.json"), dump(details))
+    write(os.path.join(options["--logs"], "reward.json"), dump({"reward": details["reward"]}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
