@@ -4,7 +4,6 @@ use aec_base::problem::Problem;
 use aec_judge::settle::freeze::{AgentFiles, Frozen, Unfrozen};
 use aec_judge::settle::order::{Files, Handed, Source, Submitted};
 use aec_judge::settle::outcome::Ending;
-use aec_judge::verifier::VerifierFiles;
 use indexmap::IndexMap;
 use serde_json::Value;
 
