@@ -193,6 +193,8 @@ fn leftovers_are_found_by_their_labels_and_removed() {
     // Rooms that other tests open carry the number of this process.
     let mut other = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
     let (gone, alive) = ("org.aec-bench.pid=4194304".to_owned(), format!("org.aec-bench.pid={}", other.id()));
+    // A run of this test that failed has left its containers.
+    assert_eq!(env.run(["runs", "clean"]).code, Some(0));
     for pid in [&gone, &alive] {
         let labels = ["--label", LABEL, "--label", pid, "--label", &host, "--label", &boot];
         let made =
