@@ -19,17 +19,17 @@ impl Bases {
     /// From names and scalars; there is no scalar for a list or table.
     pub(super) fn new<'a>(named: impl Iterator<Item = (&'a str, Option<&'a Scalar>)>) -> Self {
         let named: Vec<(&str, Option<&Scalar>)> = named.collect();
-        let with_unit = |scalar: &Option<&'a Scalar>| scalar.filter(|scalar| !scalar.unit_text.is_empty());
+        let with_unit = |scalar: Option<&'a Scalar>| scalar.filter(|scalar| !scalar.unit_text.is_empty());
         let mut bases = HashMap::new();
         for (at, (name, scalar)) in named.iter().enumerate() {
-            let Some(scalar) = with_unit(scalar) else { continue };
+            let Some(scalar) = with_unit(*scalar) else { continue };
             let own = folded_unit(&scalar.unit_text);
             if let Some((base, _)) = unit_ends(name).into_iter().find(|(_, unit)| folded_unit(unit) == own) {
                 bases.entry(base).and_modify(|found| *found = None).or_insert(Some(at));
             }
         }
         for (at, (name, scalar)) in named.iter().enumerate() {
-            bases.insert(compact(name), with_unit(scalar).map(|_| at));
+            bases.insert(compact(name), with_unit(*scalar).map(|_| at));
         }
         if bases.values().all(Option::is_none) {
             bases.clear();
