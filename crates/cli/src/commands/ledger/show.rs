@@ -136,7 +136,7 @@ fn lines(data: &Data) -> Vec<(&'static str, String)> {
     lines.push(("repetition", record.repetition.to_string()));
     if let Some(output) = &record.outputs.agent_output {
         let why = output.error_message.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
-        lines.push(("agent's end", format!("{:?}{why}", output.status).to_lowercase()));
+        lines.push(("agent's end", format!("{}{why}", format!("{:?}", output.status).to_lowercase())));
     }
     lines.push(("cost", cost_text(record)));
     lines.push(("time", time_text(record)));
@@ -159,6 +159,7 @@ fn lines(data: &Data) -> Vec<(&'static str, String)> {
 
 fn reward_text(record: &TrialRecord) -> String {
     let judged = record.evaluation.as_ref().map(|evaluation| match evaluation.judged {
+        _ if evaluation.trusted => "judged elsewhere, trusted because of --trust-rewards",
         Judged::Native => "judged natively",
         Judged::Room => "judged in a clean room",
         Judged::Elsewhere => "judged elsewhere",
