@@ -43,11 +43,16 @@ pub(crate) fn produce(
     destination: &Destination,
     inside: &str,
     suite: Option<SuiteSource>,
+    made: &(dyn Fn() + Sync),
 ) -> Result<Production, GenerateError> {
     let target = &destination.directory;
     let staging = Staging::begin(target)?;
     let local = |path: &str| path.strip_prefix(inside).unwrap_or(path).trim_start_matches('/').to_owned();
-    let write = |path: &str, files: &Files| staging.write(&local(path), files);
+    let write = |path: &str, files: &Files| {
+        staging.write(&local(path), files)?;
+        made();
+        Ok(())
+    };
     let Generated { made, skipped } = generate(engines, orders, &write)?;
     let mut manifest = Manifest::new(suite);
     let mut archives: Vec<(PathBuf, &Files)> = Vec::new();

@@ -76,7 +76,7 @@ pub fn make(
     let inside = format!("{}/{}/{}", template.discipline, template.category, template.name);
     let destination =
         Destination { directory: request.output.join(&inside), extend: true, replace: request.replace };
-    produce(engines, &orders, &destination, &inside, None)
+    produce(engines, &orders, &destination, &inside, None, &|| ())
 }
 
 fn tier<'a>(template: &'a Template, name: &str) -> Result<&'a Tier, Vec<Problem>> {

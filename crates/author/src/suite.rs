@@ -121,12 +121,13 @@ pub fn plan<'a>(
     Ok(SuitePlan { orders, counts, templates: selected.len(), notes })
 }
 
-/// Makes and publishes a planned suite.
+/// Makes and publishes a planned suite. `made` is called for each instance as soon as it is made, from several threads.
 pub fn make(
     engines: &Engines,
     suite: &SuiteFile,
     plan: &SuitePlan<'_>,
     destination: &Destination,
+    made: &(dyn Fn() + Sync),
 ) -> Result<Production, GenerateError> {
     let source = SuiteSource {
         name: suite.name.as_ref().map(ToString::to_string).unwrap_or_default(),
@@ -134,7 +135,7 @@ pub fn make(
         // The suite was parsed from a file, so it can be written.
         config: serde_json::to_value(suite).unwrap_or_default(),
     };
-    produce(engines, &plan.orders, destination, "", Some(source))
+    produce(engines, &plan.orders, destination, "", Some(source), made)
 }
 
 fn note(path: &Path, what: String) -> Problem {

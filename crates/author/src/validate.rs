@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use aec_base::decimal::rounded;
 use aec_base::problem::Problem;
 use aec_base::text;
 use aec_judge::judge::Isolation;
@@ -201,8 +202,11 @@ impl Trial<'_> {
         }
         report.medians_earn = medians_earn(&standard);
         if report.medians_earn > HIGHEST_FLOOR {
-            let what =
-                format!("{}: answering with medians earns {:.2} on average", tier.name, report.medians_earn);
+            let what = format!(
+                "{}: answering with medians earns {} on average",
+                tier.name,
+                rounded(report.medians_earn, 2)
+            );
             validation.problems.push(
                 Problem::warning(what)
                     .id(FAMILY.number(34))

@@ -122,9 +122,33 @@ pub const UNPRICED: &str = "unpriced";
 pub fn dollars(amount: f64) -> String {
     match amount {
         0.0 => "$0".to_owned(),
-        small if small.abs() < 1.0 => format!("${small:.4}"),
-        large => format!("${large:.2}"),
+        small if small.abs() < 1.0 => format!("${}", rounded(small, 4)),
+        large => format!("${}", rounded(large, 2)),
     }
+}
+
+/// A number for display, rounded to decimal places. A number that rounds to zero has no sign: `-0.000` would look like
+/// a loss.
+pub fn rounded(number: f64, places: usize) -> String {
+    let text = format!("{number:.places$}");
+    match text.strip_prefix('-') {
+        Some(zero) if zero.bytes().all(|byte| matches!(byte, b'0' | b'.')) => zero.to_owned(),
+        _ => text,
+    }
+}
+
+/// A share in percent, rounded to one decimal; a half is rounded up. It is computed from counts, because the nearest
+/// binary fraction of a half may be on either side of it.
+pub fn percent(part: usize, whole: usize) -> String {
+    let (part, whole) = (part as u128, whole as u128);
+    let tenths = (2000 * part + whole).checked_div(2 * whole).unwrap_or(0);
+    format!("{}.{} %", tenths / 10, tenths % 10)
+}
+
+/// A rounded difference for display: with its sign, also if it is not negative.
+pub fn signed(difference: f64, places: usize) -> String {
+    let text = rounded(difference, places);
+    if text.starts_with('-') || difference.is_nan() { text } else { format!("+{text}") }
 }
 
 /// What was spent for display, and how many attempts or calls had no price.
@@ -132,13 +156,18 @@ pub fn cost(spent: f64, unpriced: usize) -> String {
     sum_of_priced(dollars(spent), spent <= 0.0, unpriced as u64)
 }
 
-/// A sum of prices as text, and how many attempts or calls had none: without any price the sum says nothing.
+/// A sum of prices as text, and how many attempts or calls had none.
 pub fn sum_of_priced(sum: String, is_nothing: bool, unpriced: u64) -> String {
-    match unpriced {
-        0 => sum,
-        _ if is_nothing => UNPRICED.to_owned(),
-        _ => format!("{sum} and {unpriced} {UNPRICED}"),
+    match known_sum(sum, is_nothing, unpriced) {
+        None => UNPRICED.to_owned(),
+        Some(sum) if unpriced == 0 => sum,
+        Some(sum) => format!("{sum} and {unpriced} {UNPRICED}"),
     }
+}
+
+/// A sum of prices, for people and for programs: if nothing had a price, the sum says nothing, and it is not zero.
+pub fn known_sum<T>(sum: T, is_nothing: bool, unpriced: u64) -> Option<T> {
+    (unpriced == 0 || !is_nothing).then_some(sum)
 }
 
 #[cfg(test)]
@@ -206,6 +235,33 @@ mod tests {
     fn dollars_are_short() {
         assert_eq!([0.0, 0.25, -0.5, 12.345].map(dollars), ["$0", "$0.2500", "$-0.5000", "$12.35"]);
         assert_eq!([cost(0.0, 0), cost(0.0, 2), cost(1.5, 2)], ["$0", "unpriced", "$1.50 and 2 unpriced"]);
+    }
+
+    #[test]
+    fn what_rounds_to_zero_has_no_sign() {
+        let shown = [-0.0004, -0.0, 0.0, -0.0006, 2.5].map(|number| rounded(number, 3));
+        assert_eq!(shown, ["0.000", "0.000", "0.000", "-0.001", "2.500"]);
+        assert_eq!([-0.4, -0.6, f64::NAN].map(|number| rounded(number, 0)), ["0", "-1", "NaN"]);
+        let shown = [-0.0004, 0.0, 0.0006, -1.0, f64::NAN].map(|number| signed(number, 3));
+        assert_eq!(shown, ["+0.000", "+0.000", "+0.001", "-1.000", "NaN"]);
+        assert_eq!(dollars(-0.000_01), "$0.0000");
+    }
+
+    #[test]
+    fn percentages_are_rounded_not_cut() {
+        let shown = [(13, 16), (2, 3), (1, 16), (1, 3), (999, 1000), (9_996, 10_000), (3, 3), (0, 3), (0, 0)];
+        let shown = shown.map(|(part, whole)| percent(part, whole));
+        let expected =
+            ["81.3 %", "66.7 %", "6.3 %", "33.3 %", "99.9 %", "100.0 %", "100.0 %", "0.0 %", "0.0 %"];
+        assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn a_sum_without_any_price_is_not_known() {
+        assert_eq!(
+            [known_sum(0, true, 0), known_sum(0, true, 1), known_sum(5, false, 1)],
+            [Some(0), None, Some(5)]
+        );
     }
 
     proptest! {

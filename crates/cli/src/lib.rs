@@ -1,5 +1,7 @@
 //! The command line of aec-bench: parses arguments, calls the other crates and renders their results.
 
+#[cfg(test)]
+mod advice;
 mod arguments;
 mod commands;
 mod context;

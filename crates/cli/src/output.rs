@@ -208,13 +208,15 @@ pub(crate) fn problem_text(problem: &Problem) -> String {
     let id = problem.id.as_deref().map(|id| format!("[{id}]")).unwrap_or_default();
     let mut text = format!("{style}{}{id}{style:#}: {}\n", problem.severity, printable(&problem.what));
     let place = problem.place_text();
-    for (label, line) in
-        [("at", place.as_deref()), ("why", problem.why.as_deref()), ("fix", problem.fix.as_deref())]
-    {
+    for (label, line) in [("at", place.as_deref()), ("why", problem.why.as_deref())] {
         if let Some(line) = line {
             // Writing to a String cannot fail.
             let _ = writeln!(text, "  {label}: {}", printable(line).replace('\n', " "));
         }
+    }
+    if let Some(fix) = &problem.fix {
+        // Lines to put into a file stand below each other. They are indented, so that they look like no other problem.
+        let _ = writeln!(text, "  fix: {}", printable(fix).replace('\n', "\n       "));
     }
     text
 }

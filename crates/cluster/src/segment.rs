@@ -61,7 +61,7 @@ impl Segment {
     fn end(&mut self, ended: &RunEnded) {
         self.done = ended.all.executed;
         self.running = 0;
-        self.spent = ended.spent.0;
+        self.spent = ended.spent.unwrap_or_default().0;
         self.tokens = ended.tokens;
         self.ended = true;
     }

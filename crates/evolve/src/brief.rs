@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use aec_base::decimal::rounded;
 use aec_base::text::{self, printable};
 use aec_task::task::Task;
 
@@ -73,8 +74,7 @@ impl Brief<'_> {
         for looked in self.batch {
             batch.add(&looked.seen);
         }
-        let mean =
-            |tally: &Tally| tally.mean().map_or_else(|| "unknown".to_owned(), |mean| format!("{mean:.3}"));
+        let mean = |tally: &Tally| tally.mean().map_or_else(|| "unknown".to_owned(), |mean| rounded(mean, 3));
         text.push_str(&format!(
             "Mean reward on this batch of {}: {}. On all {} so far: {}.\n",
             text::count(self.batch.len(), "task"),
@@ -91,7 +91,8 @@ impl Brief<'_> {
                 #[expect(clippy::cast_precision_loss, reason = "a batch is small")]
                 let mean = rewards.iter().sum::<f64>() / rewards.len().max(1) as f64;
                 text.push_str(&format!(
-                    "- {discipline}: {mean:.3} over {}\n",
+                    "- {discipline}: {} over {}\n",
+                    rounded(mean, 3),
                     text::count(rewards.len(), "task")
                 ));
             }

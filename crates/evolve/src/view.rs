@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use aec_base::decimal::{UNPRICED, cost, dollars, known_sum};
 use aec_base::digest::Digest;
 use aec_base::name::Name;
 use aec_base::problem::Problem;
@@ -97,6 +98,31 @@ pub struct CostView {
 }
 
 impl CostView {
+    /// The dollars of everything in words; without any known price they say nothing.
+    pub fn known(&self) -> String {
+        let unpriced = self.unpriced_trials + self.unpriced_calls;
+        known_sum(self.total_usd, self.total_usd <= 0.0, unpriced)
+            .map_or_else(|| UNPRICED.to_owned(), dollars)
+    }
+
+    /// The same, and what the dollars leave out.
+    pub fn total(&self) -> String {
+        match (self.known(), self.left_out()) {
+            (known, Some(left_out)) if known != UNPRICED => format!("{known} and {left_out}"),
+            (known, _) => known,
+        }
+    }
+
+    /// The dollars of trials in words.
+    pub fn trials(&self) -> String {
+        cost(self.trials_usd, usize::try_from(self.unpriced_trials).unwrap_or(usize::MAX))
+    }
+
+    /// The dollars of models that classify and propose, in words.
+    pub fn voices(&self) -> String {
+        cost(self.voices_usd, usize::try_from(self.unpriced_calls).unwrap_or(usize::MAX))
+    }
+
     /// What the dollars leave out, in words; `None` if every price is known.
     pub fn left_out(&self) -> Option<String> {
         let words = |count: u64, word: &str| {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use aec_base::decimal::signed;
 use aec_base::digest::Digest;
 use aec_base::problem::Problem;
 use aec_base::text;
@@ -240,9 +241,9 @@ fn outcome_words(known: &Known) -> String {
     match known.standing {
         Some(standing) if standing.pairs > 0 => {
             format!(
-                "{} ({:+.3} over {})",
+                "{} ({} over {})",
                 known.status.words(),
-                standing.difference,
+                signed(standing.difference, 3),
                 text::count(standing.pairs, "task")
             )
         }

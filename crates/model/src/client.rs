@@ -19,7 +19,7 @@ use crate::gate::Share;
 use crate::message::{Reply, Request};
 use crate::meter::Account;
 use crate::offline::Offline;
-use crate::price::{Price, PriceList};
+use crate::price::{Missing, Price, PriceList};
 use crate::replicas::{Replica, Replicas};
 use crate::retry::{History, RetryPolicy};
 use crate::routing::{ClientTable, RouteError, Routes, Target};
@@ -239,6 +239,18 @@ impl Model {
         }
     }
 
+    /// The first of its endpoints without a price, as price lists name it.
+    pub fn missing_price(&self) -> Option<Missing> {
+        match &*self.destination {
+            Destination::Offline(_, Some(_)) => None,
+            Destination::Offline(_, None) => {
+                let model = self.name.strip_prefix("offline/").unwrap_or(&self.name).to_owned();
+                Some(Missing { provider: OFFLINE.to_owned(), model })
+            }
+            Destination::Replicas(replicas) => replicas.missing_price(),
+        }
+    }
+
     /// The most tokens that one call may read and write together: the least of its endpoints, if the price list has it.
     pub fn context_window(&self) -> Option<u64> {
         self.prices().into_iter().flatten().filter_map(|price| price.context_window).min()
@@ -321,7 +333,9 @@ impl Model {
         journal: &mut Journal<'_>,
     ) -> Result<Reply, Failure> {
         let opened = Bill::open(&scope.account, &self.name, price, Size::of(request));
-        let bill = within(scope.deadline, opened).await??;
+        let bill = within(scope.deadline, opened)
+            .await?
+            .map_err(|refusal| refusal.naming(|| self.missing_price()))?;
         journal.add(CallEvent::Attempt {
             attempt: 1,
             endpoint: OFFLINE.to_owned(),
@@ -348,7 +362,10 @@ impl Model {
         for attempt in 1.. {
             // Reserves money first: a call that waits for money must not block others.
             let price = replicas.dearest(|price| size.cost(price));
-            let bill = within(scope.deadline, Bill::open(&scope.account, &self.name, price, size)).await??;
+            let opened = Bill::open(&scope.account, &self.name, price, size);
+            let bill = within(scope.deadline, opened)
+                .await?
+                .map_err(|refusal| refusal.naming(|| self.missing_price()))?;
             let chosen = replicas.choose().ok_or_else(nowhere)?;
             let replica = chosen.replica;
             let bill = bill.at(replica.price.as_ref());

@@ -11,7 +11,7 @@ use crate::endpoint::Endpoint;
 use crate::failure::{Failure, FailureKind};
 use crate::gate::{Gate, Share};
 use crate::money::MicroDollars;
-use crate::price::{Price, PriceList};
+use crate::price::{Missing, Price, PriceList};
 use crate::retry::RetryBudget;
 use crate::transport::Line;
 
@@ -91,6 +91,12 @@ impl Replicas {
         self.list
             .iter()
             .any(|replica| !std::ptr::eq(replica, than) && replica.breaker.look() == Admission::Open)
+    }
+
+    /// The first endpoint without a price, as price lists name it.
+    pub fn missing_price(&self) -> Option<Missing> {
+        let endpoint = &self.list.iter().find(|replica| replica.price.is_none())?.line.endpoint;
+        Some(Missing { provider: endpoint.provider.name().to_owned(), model: endpoint.model.clone() })
     }
 
     /// The highest price, which is reserved before the replica is chosen; `None` if any replica is unpriced.

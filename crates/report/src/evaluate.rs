@@ -13,6 +13,10 @@ pub struct Evaluation {
     pub experiments: Vec<String>,
     /// Which trials are treated as alike.
     pub unit: Unit,
+    /// Trials of the plans, or as many as there are records where there is no plan.
+    pub planned: usize,
+    /// Planned trials without a record.
+    pub missing: usize,
     pub overall: Group,
     pub by: Tables,
     /// Warnings about the numbers.
@@ -32,12 +36,15 @@ pub struct Tables {
 
 pub fn evaluate(selection: &Selection, unit: Unit) -> Evaluation {
     let sums = Sums::new(selection, unit);
+    let missing = selection.missing.iter().map(|missing| missing.count).sum();
     let unknown = || "unknown".to_owned();
     let names = agent_names(&selection.agents);
     let agent_name = |agent: &Agent| names.get(&agent.digest).cloned().unwrap_or_else(|| agent.name.clone());
     Evaluation {
         experiments: selection.experiments.iter().map(|experiment| experiment.id.clone()).collect(),
         unit,
+        planned: selection.trials.len() + missing,
+        missing,
         overall: sums
             .by(|_, _| "all".to_owned())
             .pop()

@@ -58,14 +58,20 @@ pub fn fields(record: &TrialRecord) -> Vec<Field> {
     fields.iter().map(|(name, told)| field(name, told)).collect()
 }
 
+/// What a part of an answer earned, as verifiers report it: a number, yes or no, or a table with one of these as
+/// `score` or `met`. `None` if the verifier does not say.
+pub fn earned(told: &Value) -> Option<f64> {
+    let plain = |value: &Value| value.as_f64().or_else(|| value.as_bool().map(f64::from));
+    plain(told).or_else(|| ["score", "met"].iter().find_map(|key| told.get(key).and_then(plain)))
+}
+
 fn field(name: &str, told: &Value) -> Field {
     let text = |key: &str| match told.get(key) {
         Some(Value::String(text)) => text.clone(),
         None | Some(Value::Null) => String::new(),
         Some(other) => other.to_string(),
     };
-    let met = told.get("met").and_then(Value::as_bool).map(f64::from);
-    let score = told.get("score").unwrap_or(told).as_f64().or(met);
+    let score = earned(told);
     let known = score.map_or("", |score| if is_full(score) { "correct" } else { "wrong" });
     let (status, got) = (text("status"), text("got"));
     Field {
@@ -75,5 +81,30 @@ fn field(name: &str, told: &Value) -> Field {
         expected: text("expected"),
         got: if got.is_empty() { text("value") } else { got },
         message: text("message"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_part_earned_what_its_verifier_says_in_any_form() {
+        for (told, score) in [
+            (json!({"met": true, "value": 3}), Some(1.0)),
+            (json!({"met": false}), Some(0.0)),
+            (json!({"score": 0.5, "met": true}), Some(0.5)),
+            (json!({"score": null, "met": true}), Some(1.0)),
+            (json!({"score": true}), Some(1.0)),
+            (json!(0.25), Some(0.25)),
+            (json!(true), Some(1.0)),
+            (json!({"value": 3}), None),
+            (json!("right"), None),
+            (json!(null), None),
+        ] {
+            assert_eq!(earned(&told), score, "{told}");
+        }
     }
 }

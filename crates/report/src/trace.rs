@@ -13,6 +13,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::selection::is_full;
+use crate::shown;
 
 /// Why a trial did not get full reward, in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -206,13 +207,8 @@ fn stop_condition(record: &TrialRecord, submitted: bool) -> String {
     }
 }
 
-/// The numbers of right parts and of all parts of the answer.
+/// The numbers of right parts and of all parts of the answer that the verifier reports on.
 fn fields(record: &TrialRecord) -> (usize, usize) {
-    let breakdown = record.evaluation.as_ref().and_then(|evaluation| evaluation.breakdown.as_ref());
-    let Some(Value::Object(fields)) = breakdown.and_then(|breakdown| breakdown.get("fields")) else {
-        return (0, 0);
-    };
-    let score = |field: &Value| field.get("score").or(Some(field)).and_then(Value::as_f64);
-    let right = fields.values().filter(|field| score(field).is_some_and(is_full)).count();
-    (right, fields.len())
+    let scores: Vec<f64> = shown::fields(record).iter().filter_map(|field| field.score).collect();
+    (scores.iter().filter(|score| is_full(**score)).count(), scores.len())
 }

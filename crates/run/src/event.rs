@@ -157,7 +157,10 @@ pub struct RunEnded {
     /// The same for all agents.
     pub all: AgentTally,
     pub recorded: usize,
-    pub spent: MicroDollars,
+    /// The money of what has a price; absent if nothing had one.
+    pub spent: Option<MicroDollars>,
+    /// Attempts whose cost is not known.
+    pub unpriced: u64,
     pub tokens: u64,
     pub calls: u64,
     /// Calls that were in flight when an earlier session was killed.

@@ -247,14 +247,22 @@ fn select(
     if !broken.is_empty() {
         return Err(broken);
     }
-    let mut tasks: Vec<Task> =
-        tasks.into_iter().filter(|task| selection.takes(task) && wanted(task)).collect();
+    let (mut tasks, others): (Vec<Task>, Vec<Task>) =
+        tasks.into_iter().partition(|task| selection.takes(task) && wanted(task));
     tasks.sort_by(|a, b| a.id.cmp(&b.id));
     if tasks.is_empty() {
-        let problem = Problem::error("no task is selected")
-            .id(FAMILY.number(25))
-            .fix("see `aec-bench task list` for what there is, and loosen the filters");
-        return Err(vec![problem]);
+        let problem = Problem::error("no task is selected").id(FAMILY.number(25));
+        let inactive: Vec<&Task> =
+            others.iter().filter(|task| selection.takes_at_any_stage(task) && wanted(task)).collect();
+        let Some(first) = inactive.first() else {
+            let fix = "see `aec-bench task list` for what there is, and loosen the filters";
+            return Err(vec![problem.fix(fix)]);
+        };
+        let more =
+            if inactive.len() > 1 { format!(" and {} more", inactive.len() - 1) } else { String::new() };
+        let why = format!("{}{more} would fit, but is {}, not active", first.id, first.lifecycle.name());
+        let fix = "set `lifecycle = \"active\"` in the task.toml, or pass --lifecycle any";
+        return Err(vec![problem.why(why).fix(fix)]);
     }
     Ok((tasks, dataset))
 }

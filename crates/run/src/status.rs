@@ -8,7 +8,7 @@ use aec_base::problem::Problem;
 use aec_ledger::jobs::LIVE;
 use aec_ledger::layout::{Ledger, parse_record_name};
 use aec_ledger::transcript::TRAJECTORY_FILE;
-use aec_model::meter::{Amount, Budget};
+use aec_model::meter::Budget;
 use aec_model::money::MicroDollars;
 use serde::Serialize;
 
@@ -27,8 +27,8 @@ pub struct Status {
     pub agents: Vec<AgentTally>,
     /// The same for all agents.
     pub all: AgentTally,
-    /// The known cost of all attempts, in dollars.
-    pub cost_usd: f64,
+    /// The known cost of all attempts, in dollars; absent if no attempt has one.
+    pub cost_usd: Option<f64>,
     /// Attempts whose cost is not known.
     pub unpriced: u64,
     /// The terms that the user set, by the names of flags.
@@ -83,8 +83,10 @@ pub struct UnderWay {
 /// What an experiment has spent, may spend and has left. Absent means unlimited.
 #[derive(Debug, Serialize)]
 pub struct Purse {
-    /// Dollars of all sessions.
-    pub spent_usd: f64,
+    /// The known cost of all sessions, in dollars; absent if no attempt has one.
+    pub spent_usd: Option<f64>,
+    /// Attempts whose cost is not known: no budget in dollars includes them.
+    pub unpriced: u64,
     /// Dollars that all sessions together may cost.
     pub max_usd: Option<f64>,
     pub left_usd: Option<f64>,
@@ -97,9 +99,11 @@ pub struct Purse {
 
 impl Purse {
     /// The purse for a budget.
-    pub fn new(spent: Amount, budget: Budget) -> Self {
+    pub fn new(past: &Past, budget: Budget) -> Self {
+        let spent = past.spent;
         Self {
-            spent_usd: spent.money.dollars(),
+            spent_usd: past.known_dollars(),
+            unpriced: past.unpriced,
             max_usd: budget.money.map(MicroDollars::dollars),
             left_usd: budget.money.map(|most| most.minus(spent.money).dollars()),
             spent_tokens: spent.tokens,
@@ -145,7 +149,7 @@ pub fn status(ledger: &Ledger, jobs: &Path, experiment: &Name) -> Result<Status,
         state,
         agents,
         all,
-        cost_usd: past.spent.money.dollars(),
+        cost_usd: past.known_dollars(),
         unpriced: past.unpriced,
         terms: Terms::kept(&directory).map_err(|problem| vec![problem])?,
         under_way: under_way(&jobs.join(experiment.as_str()).join(LIVE)),

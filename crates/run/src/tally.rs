@@ -25,7 +25,7 @@ pub struct AgentTally {
 
 impl AgentTally {
     pub fn scored(&self) -> usize {
-        self.outcomes.get(&Outcome::Scored).copied().unwrap_or(0)
+        self.of(Outcome::Scored)
     }
 
     /// Trials that are part of the mean.
@@ -36,6 +36,24 @@ impl AgentTally {
     #[expect(clippy::cast_precision_loss, reason = "counts of trials are small")]
     pub fn mean_reward(&self) -> Option<f64> {
         (self.counted() > 0).then(|| self.reward_sum / self.counted() as f64)
+    }
+
+    /// Planned trials without a result and without a cancelled attempt.
+    pub fn missing(&self) -> usize {
+        self.planned.saturating_sub(self.executed + self.of(Outcome::Cancelled))
+    }
+
+    fn of(&self, outcome: Outcome) -> usize {
+        self.outcomes.get(&outcome).copied().unwrap_or(0)
+    }
+
+    /// The command that runs what is left, and `None` if nothing is: trials without a result run again by themselves,
+    /// those that ended in faults that are not the agents' only if the user asks for it.
+    pub fn continuation(&self, experiment: &Name) -> Option<String> {
+        let faults = self.of(Outcome::InfraFault) + self.of(Outcome::VerifierFault);
+        let again = if faults > 0 { " --rerun infra" } else { "" };
+        (self.missing() + self.of(Outcome::Cancelled) + faults > 0)
+            .then(|| format!("aec-bench run --resume {experiment}{again}"))
     }
 
     /// Counts one trial by its latest attempt.
@@ -75,4 +93,26 @@ pub fn tallies<'a>(
         }
     }
     (agents, all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_that_goes_on_does_something() {
+        let name = Name::parse("x").unwrap();
+        let advice = |outcomes: &[Outcome]| {
+            let mut tally = AgentTally { planned: 2, ..AgentTally::default() };
+            outcomes.iter().for_each(|outcome| tally.add(*outcome, None));
+            tally.continuation(&name)
+        };
+        let resume = || Some("aec-bench run --resume x".to_owned());
+        let again = || Some("aec-bench run --resume x --rerun infra".to_owned());
+        assert_eq!(advice(&[Outcome::Scored, Outcome::AgentFault]), None);
+        assert_eq!(advice(&[Outcome::Scored]), resume());
+        assert_eq!(advice(&[Outcome::Scored, Outcome::Cancelled]), resume());
+        assert_eq!(advice(&[Outcome::Scored, Outcome::InfraFault]), again());
+        assert_eq!(advice(&[Outcome::VerifierFault]), again());
+    }
 }

@@ -106,13 +106,18 @@ impl Selection {
     }
 
     pub fn takes(&self, task: &Task) -> bool {
+        self.takes_at_any_stage(task)
+            && (self.lifecycles.is_empty() || self.lifecycles.contains(&task.lifecycle))
+    }
+
+    /// Whether a task would be selected if it were at another stage of its life.
+    pub fn takes_at_any_stage(&self, task: &Task) -> bool {
         let allows =
             |filter: &[String], value: &str| filter.is_empty() || filter.iter().any(|item| item == value);
         self.may_take(&task.id)
             && allows(&self.domains, &task.domain)
             && (self.difficulties.is_empty()
                 || task.difficulty.is_some_and(|difficulty| self.difficulties.contains(&difficulty)))
-            && (self.lifecycles.is_empty() || self.lifecycles.contains(&task.lifecycle))
             && (self.visibilities.is_empty()
                 || task.visibility.is_some_and(|visibility| self.visibilities.contains(&visibility)))
             && self.tags.iter().all(|tag| task.tags.contains(tag))

@@ -8,7 +8,6 @@ use std::os::unix::fs::MetadataExt as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use aec_base::decimal::UNPRICED;
 use aec_base::digest::Digest;
 use aec_base::file::{Links, open_regular};
 use aec_base::name::Name;
@@ -96,24 +95,6 @@ pub(crate) fn made(view: &View) -> usize {
     view.candidates.len().saturating_sub(1)
 }
 
-/// The cost of a run, and what its dollars leave out.
-pub(crate) fn cost(view: &View) -> String {
-    let known = known_cost(view);
-    match view.cost.left_out() {
-        Some(left_out) if known != UNPRICED => format!("{known} and {left_out}"),
-        _ => known,
-    }
-}
-
-/// The dollars of a run without those that are not known.
-pub(crate) fn known_cost(view: &View) -> String {
-    if view.cost.total_usd > 0.0 || view.cost.left_out().is_none() {
-        words::dollars(Some(view.cost.total_usd))
-    } else {
-        UNPRICED.to_owned()
-    }
-}
-
 impl Progress {
     pub(crate) fn of(view: &View) -> Self {
         let best_mean = best(view).and_then(|best| best.mean);
@@ -138,7 +119,7 @@ impl Progress {
                 words::count(view.horizon as usize),
                 view.best,
                 words::share(best_mean),
-                cost(view),
+                view.cost.total(),
                 words::maybe(Some(view.cost.tokens)),
             ),
             agents: view
@@ -214,7 +195,7 @@ impl Site {
                 accepted: view.accepted,
                 best: view.best.clone(),
                 best_mean: best(&view).and_then(|best| best.mean),
-                cost: cost(&view),
+                cost: view.cost.total(),
             })
         })
     }

@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
+use aec_base::decimal::rounded;
 use bytes::Bytes;
 use http::header::{
     ALLOW, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName,
@@ -177,7 +178,11 @@ pub(crate) fn stream(pieces: mpsc::Receiver<Bytes>) -> Answer {
 /// Adds the duration of the request.
 pub(crate) fn timed(mut answer: Answer, started: Instant) -> Answer {
     let milliseconds = started.elapsed().as_secs_f64() * 1000.0;
-    set(&mut answer, HeaderName::from_static("server-timing"), &format!("page;dur={milliseconds:.1}"));
+    set(
+        &mut answer,
+        HeaderName::from_static("server-timing"),
+        &format!("page;dur={}", rounded(milliseconds, 1)),
+    );
     answer
 }
 

@@ -1,6 +1,6 @@
 //! Formats numbers in the same way on every page. Unknown values are a dash, and unknown costs are `unpriced`.
 
-use aec_base::decimal::UNPRICED;
+use aec_base::decimal::{self, UNPRICED, rounded};
 use aec_report::group::Group;
 use aec_report::html::thousands;
 use aec_report::stats::Interval;
@@ -9,29 +9,35 @@ pub(crate) const UNKNOWN: &str = "–";
 
 pub(crate) fn share(value: Option<f64>) -> String {
     // Adding zero turns a negative zero into zero.
-    finite(value).map_or_else(|| UNKNOWN.to_owned(), |value| format!("{:.3}", value + 0.0))
+    finite(value).map_or_else(|| UNKNOWN.to_owned(), |value| rounded(value, 3))
 }
 
 pub(crate) fn signed(value: Option<f64>) -> String {
-    finite(value).map_or_else(|| UNKNOWN.to_owned(), |value| format!("{:+.3}", value + 0.0))
+    finite(value).map_or_else(|| UNKNOWN.to_owned(), |value| decimal::signed(value, 3))
 }
 
 pub(crate) fn span(interval: Option<Interval>) -> String {
-    interval.map_or_else(|| UNKNOWN.to_owned(), |span| format!("{:.3} – {:.3}", span.low, span.high))
+    interval.map_or_else(
+        || UNKNOWN.to_owned(),
+        |span| format!("{} – {}", rounded(span.low, 3), rounded(span.high, 3)),
+    )
 }
 
 /// An interval of a difference.
 pub(crate) fn signed_span(interval: Option<Interval>) -> String {
-    interval.map_or_else(|| UNKNOWN.to_owned(), |span| format!("{:+.3} to {:+.3}", span.low, span.high))
+    interval.map_or_else(
+        || UNKNOWN.to_owned(),
+        |span| format!("{} to {}", decimal::signed(span.low, 3), decimal::signed(span.high, 3)),
+    )
 }
 
 pub(crate) fn dollars(value: Option<f64>) -> String {
-    finite(value).map_or_else(|| UNPRICED.to_owned(), aec_base::decimal::dollars)
+    finite(value).map_or_else(|| UNPRICED.to_owned(), decimal::dollars)
 }
 
 /// Dollars, and the number of attempts without a price.
 pub(crate) fn cost(known: f64, unpriced: usize) -> String {
-    finite(Some(known)).map_or_else(|| UNPRICED.to_owned(), |known| aec_base::decimal::cost(known, unpriced))
+    finite(Some(known)).map_or_else(|| UNPRICED.to_owned(), |known| decimal::cost(known, unpriced))
 }
 
 pub(crate) fn cost_of(group: &Group) -> String {
@@ -44,7 +50,7 @@ pub(crate) fn cost_per_solved(group: &Group) -> String {
 }
 
 pub(crate) fn seconds(value: Option<f64>) -> String {
-    finite(value).map_or_else(|| UNKNOWN.to_owned(), |value| format!("{value:.1} s"))
+    finite(value).map_or_else(|| UNKNOWN.to_owned(), |value| format!("{} s", rounded(value, 1)))
 }
 
 pub(crate) fn count(value: usize) -> String {

@@ -204,6 +204,29 @@ fn every_folder_of_tests_belongs_to_the_executable() {
     }
 }
 
+/// Cells that are padded by hand do not fit their terminal, and have no `--wide`.
+#[test]
+fn rows_are_laid_out_by_the_one_table() {
+    let source = root().join("crates/cli/src");
+    // Live displays draw into rows of a fixed width, and the grouped help belongs to the parser of arguments.
+    let others = ["table", "table.rs", "progress", "groups.rs"].map(|path| source.join(path));
+    for path in files_below(&source, "rs") {
+        if others.iter().any(|other| path.starts_with(other)) {
+            continue;
+        }
+        for (number, line) in std::fs::read_to_string(&path).unwrap().lines().enumerate() {
+            let pads = [":<", ":>", ":^"].iter().any(|alignment| {
+                line.match_indices(alignment).any(|(at, _)| {
+                    let (before, after) = (&line[..at], &line[at + alignment.len()..]);
+                    let in_braces = before.rfind('{').is_some_and(|open| !before[open..].contains('}'));
+                    in_braces && after.starts_with(|letter: char| letter.is_ascii_digit())
+                })
+            });
+            assert!(!pads, "{}:{} pads a cell: use crate::table::Table", path.display(), number + 1);
+        }
+    }
+}
+
 /// The list of tests that could not run is the end of `cargo test --workspace`.
 #[test]
 fn nothing_is_printed_after_the_last_tests() {
@@ -230,4 +253,37 @@ fn dependencies_are_explained() {
     known.retain(|name| !name.starts_with("aec-"));
     known.sort_unstable();
     assert_eq!(explained, known, "docs/dependencies.md explains each dependency once");
+}
+
+#[test]
+fn numbers_for_people_are_rounded_in_one_place() {
+    let mut wrong = Vec::new();
+    for name in ["cli", "report", "web", "evolve"] {
+        for path in files_below(&root().join("crates").join(name).join("src"), "rs") {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let code = text.split("#[cfg(test)]").next().unwrap();
+            // What only tests use may print as it likes.
+            if path.ends_with("simulations.rs") || path.components().any(|part| part.as_os_str() == "tests") {
+                continue;
+            }
+            for (at, line) in code.lines().enumerate() {
+                let is_rounded = |place: &str| {
+                    let digits = place.trim_start_matches('+').strip_prefix('.');
+                    digits.is_some_and(|digits| {
+                        digits.starts_with(|c: char| c.is_ascii_digit()) && !digits.contains('e')
+                    })
+                };
+                let places =
+                    line.split('{').skip(1).filter_map(|rest| rest.split_once('}')?.0.split_once(':'));
+                if places.into_iter().any(|(_, place)| is_rounded(place)) {
+                    wrong.push(format!(
+                        "{}:{}: use aec_base::decimal::rounded or signed",
+                        path.display(),
+                        at + 1
+                    ));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

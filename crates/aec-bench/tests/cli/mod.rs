@@ -22,6 +22,7 @@ mod init;
 mod judging;
 mod ledger;
 mod models;
+mod readme;
 mod runs_attacks;
 mod runs_export;
 mod runs_kill;

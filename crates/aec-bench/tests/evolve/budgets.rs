@@ -175,7 +175,7 @@ fn what_has_no_price_is_counted_and_said() {
     let report = world.run("evolve report w-1 --html report.html").stdout;
     assert!(
         report.contains(&format!(
-            "cost ${:.4} and {said}: trials $0.0000",
+            "cost ${:.4} and {said}: trials unpriced",
             cost["total_usd"].as_f64().unwrap()
         )),
         "{report}"

@@ -119,7 +119,7 @@ fn the_medians_of_similar_tasks_are_an_answer_too() {
         })
         .collect();
     let siblings: Vec<&Task> = tasks[1..].iter().collect();
-    let options = AuditOptions { cheat: false, siblings: &siblings };
+    let options = AuditOptions { siblings: &siblings, ..AuditOptions::default() };
     let audit = audit(&judge(), &tasks[0], options, &ContentStore::new(dir.path().join("store"))).unwrap();
     assert!(ids(&audit).contains("A030"), "the same task four times: {:?}", audit.findings);
     assert_eq!(audit.floor_agent.as_deref(), Some("the medians of similar tasks"));

@@ -153,3 +153,31 @@ fn a_record_that_cannot_be_read_blocks_nobody() {
     assert_eq!(run.code, Some(1), "{run:?}");
     assert_eq!(run.envelope()["data"]["trials"].as_array().unwrap().len(), 2, "{run:?}");
 }
+
+#[test]
+fn fields_that_a_verifier_says_are_met_are_right() {
+    let mut world = World::new();
+    world.add("x", |record| {
+        let mut evaluation = example::evaluation(1.0);
+        let met = json!({"value": 3, "met": true});
+        evaluation.breakdown = Some(json!({"fields": {"a": met, "b": met, "c": {"note": "not judged"}}}));
+        record.evaluation = Some(evaluation);
+    });
+    let data = world.data("report traces -e x");
+    assert_eq!(
+        (&data["trials"][0]["fields_correct"], &data["trials"][0]["fields_total"]),
+        (&json!(2), &json!(2))
+    );
+    assert_eq!(world.data("report fields -e x")["families"][0]["fields"][0]["correct"], 1);
+}
+
+#[test]
+fn words_of_others_are_shown_as_written() {
+    let mut world = World::new();
+    let id = world.add("x", |record| {
+        let output = record.outputs.agent_output.as_mut().unwrap();
+        output.error_message = Some("Traceback: ModuleNotFoundError: No module named 'Foo'".to_owned());
+    });
+    let shown = world.run(&format!("ledger show {id}")).stdout;
+    assert!(shown.contains("completed: Traceback: ModuleNotFoundError: No module named 'Foo'"), "{shown}");
+}

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use aec_base::decimal::rounded;
 use aec_base::file::{Links, read_text};
 use aec_base::problem::Problem;
 use aec_base::text::{count, printable};
@@ -20,7 +21,7 @@ use crate::commands::report::{ChosenTrials, Source, UnitArgument, dollars, span,
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
-use crate::table::Table;
+use crate::table::{Table, TableArguments, paragraph};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -48,6 +49,8 @@ pub(crate) struct EvaluateArguments {
     /// Leave traces out of the HTML report
     #[arg(long, requires = "report")]
     pub(crate) no_traces: bool,
+    #[command(flatten)]
+    pub(crate) table: TableArguments,
 }
 
 /// More than the floors of a hundred thousand tasks take.
@@ -56,6 +59,14 @@ const FLOORS_LIMIT: u64 = 64 * 1024 * 1024;
 const SEED: u64 = 0x0b00_7a57;
 /// Rows shown of tables that grow with the library.
 const SHOWN: usize = 20;
+
+/// What trials are grouped by, a table for each.
+const GROUPS: [&str; 7] = ["AGENT", "MODEL", "HARNESS", "DIFFICULTY", "DISCIPLINE", "FAMILY", "TASK"];
+/// What is shown of a group.
+const FIGURES: [&str; 8] =
+    ["MEAN", "95 % INTERVAL", "SOLVED", "TRIALS", "TASKS", "UNCOUNTED", "USD", "USD/SOLVED"];
+/// The columns of the tables of groups.
+pub(crate) const GROUP_COLUMNS: [&[&str]; 2] = [&GROUPS, &FIGURES];
 
 #[derive(Serialize)]
 struct Data {
@@ -78,12 +89,14 @@ struct Bootstrap {
 }
 
 pub(crate) fn evaluate(context: &Context, arguments: &EvaluateArguments) -> Result<Outcome, Failure> {
+    arguments.table.apply(&GROUP_COLUMNS)?;
     let source = Source::open(context, &arguments.chosen.experiments, &arguments.chosen.filter)?;
     let floors = arguments.floors.as_ref().map(|path| read_floors(context, path)).transpose()?;
     let (selection, problems) = source.selection()?;
     let unit = Unit::from(arguments.unit);
     let evaluation = evaluate_selection(&selection, unit);
     let mut problems = problems;
+    problems.extend(missing(&evaluation));
     let report = match &arguments.report {
         Some(file) => {
             problems.extend(write_page(context, &source, &selection, &evaluation, arguments, file)?);
@@ -102,6 +115,20 @@ pub(crate) fn evaluate(context: &Context, arguments: &EvaluateArguments) -> Resu
         outcome = outcome.remark(format!("Wrote {}.", printable(&file.to_string_lossy())));
     }
     Ok(outcome)
+}
+
+/// Planned trials without a record: a mean without them may be of another mix of tasks than the one that was planned.
+pub(crate) fn missing(evaluation: &Evaluation) -> Option<Problem> {
+    let Evaluation { planned, missing, experiments, .. } = evaluation;
+    let what = format!("{missing} of {} have no record", count(*planned, "planned trial"));
+    let problem =
+        Problem::warning(what).id("E064").why("the mean is without them; the worst case counts them as 0");
+    let fix = match experiments.as_slice() {
+        [only] => format!("run them with `aec-bench run --resume {only}`"),
+        _ => "run them with `aec-bench run --resume EXPERIMENT`; `aec-bench runs list` names the experiments"
+            .to_owned(),
+    };
+    (*missing > 0).then(|| problem.fix(fix))
 }
 
 /// Writes the HTML report, and returns what could not be read for it as problems.
@@ -158,23 +185,16 @@ fn bootstrap(selection: &Selection, evaluation: &Evaluation, unit: Unit, resampl
 
 pub(crate) fn evaluation_text(data: &impl AsEvaluation) -> String {
     let evaluation = data.evaluation();
-    let mut text = overview(evaluation);
+    let mut text = paragraph(&overview(evaluation));
     let by = &evaluation.by;
-    for (title, groups) in [
-        ("AGENT", &by.agent),
-        ("MODEL", &by.model),
-        ("HARNESS", &by.harness),
-        ("DIFFICULTY", &by.difficulty),
-        ("DISCIPLINE", &by.discipline),
-        ("FAMILY", &by.family),
-        ("TASK", &by.task),
-    ] {
-        if groups.len() > 1 || title == "AGENT" {
+    let groups = [&by.agent, &by.model, &by.harness, &by.difficulty, &by.discipline, &by.family, &by.task];
+    for (title, groups) in GROUPS.into_iter().zip(groups) {
+        if groups.len() > 1 || title == GROUPS[0] {
             text.push_str(&format!("\n{}", group_table(title, groups)));
         }
     }
     for note in &evaluation.notes {
-        text.push_str(&format!("\nNote: {note}.\n"));
+        text.push_str(&paragraph(&format!("\nNote: {note}.\n")));
     }
     text
 }
@@ -208,6 +228,13 @@ pub(crate) fn overview(evaluation: &Evaluation) -> String {
         count(all.tasks, "task"),
         outcomes.join(", ")
     );
+    if evaluation.missing > 0 {
+        text.push_str(&format!(
+            "{} of {} without a record\n",
+            evaluation.missing,
+            count(evaluation.planned, "planned trial")
+        ));
+    }
     text.push_str(&format!(
         "mean reward {} (95 % {}), {} of {} solved\n",
         number(all.mean_reward, 3),
@@ -223,7 +250,15 @@ pub(crate) fn overview(evaluation: &Evaluation) -> String {
     let passes: Vec<String> = all
         .pass
         .iter()
-        .map(|pass| format!("pass@{} {:.3}, pass^{} {:.3}", pass.k, pass.pass_at_k, pass.k, pass.pass_hat_k))
+        .map(|pass| {
+            format!(
+                "pass@{} {}, pass^{} {}",
+                pass.k,
+                rounded(pass.pass_at_k, 3),
+                pass.k,
+                rounded(pass.pass_hat_k, 3)
+            )
+        })
         .collect();
     if !passes.is_empty() {
         text.push_str(&format!("{}\n", passes.join("; ")));
@@ -232,17 +267,11 @@ pub(crate) fn overview(evaluation: &Evaluation) -> String {
 }
 
 pub(crate) fn group_table(title: &'static str, groups: &[Group]) -> String {
-    let mut table = Table::new([
-        title,
-        "MEAN",
-        "95 % INTERVAL",
-        "SOLVED",
-        "TRIALS",
-        "TASKS",
-        "UNCOUNTED",
-        "USD",
-        "USD/SOLVED",
-    ]);
+    let header: Vec<&str> = [title].into_iter().chain(FIGURES).collect();
+    let mut table = Table::new(header)
+        .keyed()
+        .spare(["USD/SOLVED", "USD", "UNCOUNTED", "TASKS", "TRIALS"])
+        .cut_front([title]);
     for group in groups.iter().take(SHOWN) {
         let uncounted = group.trials - group.counted;
         table.row([
@@ -256,6 +285,11 @@ pub(crate) fn group_table(title: &'static str, groups: &[Group]) -> String {
             dollars(group),
             number(group.cost_per_solved, 4),
         ]);
+    }
+    match title {
+        "TASK" => table.label_tasks(title),
+        "FAMILY" => table.label_families(title),
+        _ => {}
     }
     let mut text = table.render();
     if groups.len() > SHOWN {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use aec_base::decimal::rounded;
 use aec_base::file::write_atomic;
 use aec_base::problem::Problem;
 use aec_base::project::Project;
@@ -37,7 +38,7 @@ use crate::commands::{harbor, modal, models};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Outcome, STRONG};
-use crate::table::Table;
+use crate::table::{Table, TableArguments, paragraph};
 
 /// What decides which trials there are: an experiment file, or equivalent flags.
 #[derive(Debug, Args)]
@@ -120,11 +121,15 @@ pub(crate) struct PlanCommandArguments {
     #[arg(long, value_name = "EXP", requires = "detect")]
     pub(crate) pilot: Option<String>,
     #[command(flatten)]
+    pub(crate) table: TableArguments,
+    #[command(flatten)]
     pub(crate) ledger_root: LedgerRootArgument,
 }
 
 /// Trials shown as text; JSON has all of them.
 const SHOWN: usize = 20;
+
+const COLUMNS: [&str; 5] = ["TRIAL", "TASK", "AGENT", "REP", "STATE"];
 
 /// A plan, and how much of it is done.
 #[derive(Serialize)]
@@ -178,6 +183,7 @@ struct PreviewTrial {
 }
 
 pub(crate) fn plan(context: &Context, arguments: &PlanCommandArguments) -> Result<Outcome, Failure> {
+    arguments.table.apply(&[&COLUMNS])?;
     let roots = [(Setting::Ledger, arguments.ledger_root.ledger_root.as_deref(), "--ledger-root")];
     let Asked { project, request, variables } = planning::read(context, &arguments.plan, &roots)?;
     let made = make(&planning::places(&project), request, VERSION)?;
@@ -236,10 +242,10 @@ fn sizing_text(sizing: &Sizing) -> String {
         0 => "by the usual scatter of rewards; --pilot EXP learns it from an experiment".to_owned(),
         trials => format!("by the scatter of {trials} trials"),
     };
-    let mut text = format!("To see a difference of {:.3} ({from}):\n", sizing.detect);
+    let mut text = format!("To see a difference of {} ({from}):\n", rounded(sizing.detect, 3));
     if let Some(smallest) = sizing.minimal_detectable_effect {
         let enough = if sizing.is_enough { "enough" } else { "not enough" };
-        text.push_str(&format!("  this plan sees {smallest:.3}, which is {enough}\n"));
+        text.push_str(&format!("  this plan sees {}, which is {enough}\n", rounded(smallest, 3)));
     }
     text.push_str(&match sizing.repetitions_needed {
         Some(count) => format!("  {} of these tasks\n", text::count(count, "repetition")),
@@ -249,7 +255,8 @@ fn sizing_text(sizing: &Sizing) -> String {
         text.push_str(&format!("  or {} with as many repetitions\n", text::count(count, "task")));
     }
     if let Some(trials) = sizing.trials_needed {
-        let money = sizing.cost_needed.map(|cost| format!(", at most ${cost:.2}")).unwrap_or_default();
+        let money =
+            sizing.cost_needed.map(|cost| format!(", at most ${}", rounded(cost, 2))).unwrap_or_default();
         text.push_str(&format!("  that is {}{money}\n", text::count(trials, "trial")));
     }
     text
@@ -380,7 +387,7 @@ impl Preview {
         if let Some(file) = &self.locked {
             text.push_str(&format!("Locked in {file}; carry it out with `aec-bench run --plan {file}`\n"));
         }
-        let mut table = Table::new(["TRIAL", "TASK", "AGENT", "REP", "STATE"]);
+        let mut table = Table::new(COLUMNS).cut_front(["TASK"]).cut(["AGENT"]);
         for trial in self.trials.iter().take(SHOWN) {
             let state = match (trial.attempt, trial.outcome) {
                 (None, outcome) => outcome.unwrap_or("done").to_owned(),
@@ -396,6 +403,9 @@ impl Preview {
                 state,
             ]);
         }
+        table.label_trials("TRIAL");
+        table.label_tasks("TASK");
+        let mut text = paragraph(&text);
         text.push('\n');
         text.push_str(&table.render());
         if self.trials.len() > SHOWN {

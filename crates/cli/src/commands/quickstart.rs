@@ -134,7 +134,7 @@ fn generate(context: &Context, project: &Project) -> Result<usize, Failure> {
         let plan = author_suite::plan(&suite, &path, &library.templates)?;
         let sandbox = SandboxArgument { sandbox: SandboxLevel::Namespaces };
         let destination = Destination { directory, extend: false, replace: false };
-        author_suite::make(&engines(context, &sandbox), &suite, &plan, &destination)?;
+        author_suite::make(&engines(context, &sandbox), &suite, &plan, &destination, &|| ())?;
     }
     Ok(Catalogue::load(&project.settings.path(Setting::Tasks)).tasks.len())
 }
@@ -221,7 +221,9 @@ fn text(data: &Data, shown: &str) -> String {
         data.trials_executed,
         aec_base::text::count(data.trials_planned, "trial"),
     );
-    let mut table = Table::new(["AGENT", "HARNESS", "MEAN REWARD", "95 % INTERVAL", "COUNTED"]);
+    let mut table = Table::new(["AGENT", "HARNESS", "MEAN REWARD", "95 % INTERVAL", "COUNTED"])
+        .spare(["HARNESS"])
+        .cut(["AGENT"]);
     for row in &data.leaderboard {
         table.row([
             row.agent.clone(),

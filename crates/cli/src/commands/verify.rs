@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
 use aec_base::content::ContentStore;
+use aec_base::decimal::rounded;
 use aec_base::problem::Problem;
 use aec_base::project::Project;
 use aec_base::settings::Setting;
@@ -26,7 +27,8 @@ use crate::commands::selection::tasks_of_dataset;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Outcome, STRONG};
-use crate::table::Table;
+use crate::progress::steps::{Steps, Words};
+use crate::table::{Table, TableArguments};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -47,10 +49,15 @@ pub(crate) struct VerifyArguments {
     #[arg(long, value_name = "NAME@VERSION", conflicts_with_all = ["tasks", "all", "submission"])]
     pub(crate) dataset: Option<String>,
     #[command(flatten)]
+    pub(crate) table: TableArguments,
+    #[command(flatten)]
     pub(crate) sandbox: SandboxArgument,
     #[command(flatten)]
     pub(crate) tasks_root: TasksRootArgument,
 }
+
+const COLUMNS: [&str; 6] = ["TASK", "SUBMISSION", "REWARD", "EXPECTED", "OUTCOME", "SECONDS"];
+pub(crate) const FIELD_COLUMNS: [&str; 2] = ["FIELD", "RESULT"];
 
 #[derive(Serialize)]
 struct Data {
@@ -70,6 +77,7 @@ pub(crate) struct Row {
 }
 
 pub(crate) fn verify(context: &Context, arguments: &VerifyArguments) -> Result<Outcome, Failure> {
+    arguments.table.apply(&[&COLUMNS, &FIELD_COLUMNS])?;
     if !arguments.all && arguments.tasks.is_empty() && arguments.dataset.is_none() {
         let problem = Problem::error("no task was named").fix("name a task, or pass --all or --dataset");
         return Err(Failure::usage(problem));
@@ -79,7 +87,7 @@ pub(crate) fn verify(context: &Context, arguments: &VerifyArguments) -> Result<O
     let judge = judge(context, &arguments.sandbox);
     let rows = match &arguments.submission {
         Some(path) => judge_path(context, &project, &judge, &tasks, path)?,
-        None => judge_golden(&judge, &tasks)?,
+        None => judge_golden(context, &judge, &tasks)?,
     };
     let without = tasks.iter().filter(|task| golden_answers(task).is_empty()).count();
     problems.extend(rows.iter().filter(|row| !row.as_expected).map(unexpected));
@@ -121,10 +129,12 @@ fn judge_path(
     Ok(rows)
 }
 
-pub(crate) fn judge_golden(judge: &Judge, tasks: &[Task]) -> Result<Vec<Row>, Failure> {
+fn judge_golden(context: &Context, judge: &Judge, tasks: &[Task]) -> Result<Vec<Row>, Failure> {
     let store = tempfile::Builder::new().prefix("aec-bench-").tempdir()?;
     let mut rows = Vec::new();
+    let steps = Steps::begin(context, Words { done: "verified", noun: "task" }, tasks.len())?;
     for task in tasks {
+        steps.at(task.id.as_str());
         for answer in golden_answers(task) {
             let submission = answer
                 .submission(task, &ContentStore::new(store.path()))
@@ -239,7 +249,7 @@ fn last_lines(text: &str) -> String {
 }
 
 fn verdicts_text(data: &Data) -> String {
-    let mut table = Table::new(["TASK", "SUBMISSION", "REWARD", "EXPECTED", "OUTCOME", "SECONDS"]);
+    let mut table = Table::new(COLUMNS).spare(["SECONDS"]).cut_front(["TASK", "SUBMISSION"]);
     for row in &data.verdicts {
         let reward = row.verdict.reward.map_or_else(|| "-".to_owned(), |reward| reward.to_string());
         table.row([
@@ -248,9 +258,10 @@ fn verdicts_text(data: &Data) -> String {
             reward,
             row.expected.unwrap_or("-").to_owned(),
             row.verdict.outcome.name().to_owned(),
-            format!("{:.2}", row.verdict.duration.as_secs_f64()),
+            rounded(row.verdict.duration.as_secs_f64(), 2),
         ]);
     }
+    table.label_tasks("TASK");
     let mut shown = if data.verdicts.is_empty() { String::new() } else { table.render() };
     if let [only] = data.verdicts.as_slice()
         && let Some(fields) = only.verdict.details.as_ref().and_then(fields_text)
@@ -264,7 +275,7 @@ fn verdicts_text(data: &Data) -> String {
 pub(crate) fn fields_text(details: &Value) -> Option<String> {
     let details = details.as_object()?;
     let fields = details.get("fields").and_then(Value::as_object).unwrap_or(details);
-    let mut table = Table::new(["FIELD", "RESULT"]);
+    let mut table = Table::new(FIELD_COLUMNS).keyed().wrap(["FIELD", "RESULT"]);
     for (name, result) in fields {
         let shown = match result {
             Value::Object(parts) => parts

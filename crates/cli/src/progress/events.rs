@@ -103,7 +103,8 @@ pub(crate) fn of_run(event: &RunEvent) -> Option<Value> {
         RunEvent::Stopping(reason) => with(json!({ "event": "stopping" }), json!(reason)),
         RunEvent::Ended(ended) => json!({
             "event": "run_ended", "experiment_id": ended.experiment_id, "recorded": ended.recorded,
-            "agents": ended.agents, "all": ended.all, "spent_usd": ended.spent.dollars(), "tokens": ended.tokens,
+            "agents": ended.agents, "all": ended.all, "spent_usd": ended.spent.map(MicroDollars::dollars),
+            "unpriced": ended.unpriced, "tokens": ended.tokens,
             "calls": ended.calls, "unsettled_calls": ended.unsettled_calls, "stopped": ended.stopped,
             "head": ended.head, "seconds": ended.duration.as_secs_f64(),
         }),

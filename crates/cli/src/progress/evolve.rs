@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use aec_base::decimal::rounded;
 use aec_base::text::{self, printable};
 use aec_evolve::edit::Dropped;
 use aec_evolve::event::{Entry, Event, Kind, Measured, Purpose};
@@ -114,7 +115,7 @@ fn line(entry: &Entry, state: &State) -> Option<String> {
             let mean = |at: usize| {
                 let seen = measured.arms.get(at).into_iter().flat_map(|arm| &arm.seen);
                 let rewards: Cluster = seen.filter_map(|seen| seen.reward).collect();
-                rewards.mean().map_or_else(|| "no reward".to_owned(), |mean| format!("{mean:.3}"))
+                rewards.mean().map_or_else(|| "no reward".to_owned(), |mean| rounded(mean, 3))
             };
             let id = measured.arms.first().map(|arm| name(arm.candidate).to_string()).unwrap_or_default();
             let tasks = text::count(measured.tasks.len(), "task");
@@ -200,9 +201,9 @@ fn stands(standing: &Standing) -> String {
         return "(no task counts)".to_owned();
     }
     format!(
-        "({} over {}, evidence {:.1})",
+        "({} over {}, evidence {})",
         signed(standing.difference),
         text::count(standing.pairs, "task"),
-        standing.evidence
+        rounded(standing.evidence, 1)
     )
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 pub(crate) use aec_base::decimal::UNPRICED;
-use aec_base::decimal::sum_of_priced;
+use aec_base::decimal::{rounded, sum_of_priced};
 use aec_model::money::MicroDollars;
 
 /// Shown instead of a value that is not known yet.
@@ -72,13 +72,13 @@ pub(crate) fn rate(per_second: f64) -> String {
     if per_second <= 0.0 {
         "0/s".to_owned()
     } else if per_second >= 100.0 {
-        format!("{per_second:.0}/s")
+        format!("{}/s", rounded(per_second, 0))
     } else if per_second >= 1.0 {
-        format!("{per_second:.1}/s")
+        format!("{}/s", rounded(per_second, 1))
     } else if per_second * 60.0 >= 1.0 {
-        format!("{:.1}/min", per_second * 60.0)
+        format!("{}/min", rounded(per_second * 60.0, 1))
     } else {
-        format!("{:.1}/h", per_second * 3_600.0)
+        format!("{}/h", rounded(per_second * 3_600.0, 1))
     }
 }
 
@@ -87,8 +87,8 @@ pub(crate) fn rate(per_second: f64) -> String {
 pub(crate) fn short(count: u64) -> String {
     match count {
         0..=9_999 => count.to_string(),
-        10_000..=999_949 => format!("{:.1}k", count as f64 / 1e3),
-        _ => format!("{:.1}M", count as f64 / 1e6),
+        10_000..=999_949 => format!("{}k", rounded(count as f64 / 1e3, 1)),
+        _ => format!("{}M", rounded(count as f64 / 1e6, 1)),
     }
 }
 

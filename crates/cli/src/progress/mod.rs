@@ -8,5 +8,6 @@ pub(crate) mod figures;
 pub(crate) mod outlet;
 pub(crate) mod painter;
 pub(crate) mod run;
+pub(crate) mod steps;
 mod terminal;
 pub(crate) mod text;

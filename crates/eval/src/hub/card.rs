@@ -1,5 +1,6 @@
 //! The page of a dataset: what was evaluated, how it went, and where the rows are.
 
+use aec_base::decimal::rounded;
 use serde_json::{Map, Value};
 
 use super::name::Repository;
@@ -143,9 +144,8 @@ fn figure(value: f64) -> String {
             _ => text,
         };
     }
-    let text = format!("{value:.4}");
-    let text = text.trim_end_matches('0').trim_end_matches('.');
-    if text == "-0" { "0".to_owned() } else { text.to_owned() }
+    let text = rounded(value, 4);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// A text as a YAML string in double quotes. Line breaks and invisible characters are escaped.

@@ -59,12 +59,14 @@ pub struct Tally {
     pub all: usize,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Default)]
 pub struct AuditOptions<'a> {
     /// Whether to run the cheaters too.
     pub cheat: bool,
     /// Tasks of the same kind, whose answers an agent may have seen.
     pub siblings: &'a [&'a Task],
+    /// Is told how many cheaters were tried, out of how many.
+    pub cheated: Option<&'a dyn Fn(usize, usize)>,
 }
 
 pub fn audit(
@@ -133,7 +135,7 @@ pub fn audit(
         ),
     }
     if options.cheat {
-        audit.check_cheaters(&bench);
+        audit.check_cheaters(&bench, options.cheated);
     }
     Ok(audit.about(task))
 }
@@ -343,9 +345,12 @@ impl Audit {
         Ok(())
     }
 
-    fn check_cheaters(&mut self, bench: &VariantJudge<'_>) {
+    fn check_cheaters(&mut self, bench: &VariantJudge<'_>, tell: Option<&dyn Fn(usize, usize)>) {
         let floor = self.floor.unwrap_or(0.0);
         for cheater in CHEATERS {
+            if let Some(tell) = tell {
+                tell(self.cheaters.all, CHEATERS.len());
+            }
             self.cheaters.all += 1;
             match cheat(bench.judge, bench.task, cheater, bench.store) {
                 Ok(result) if result.reward() <= floor => self.cheaters.good += 1,

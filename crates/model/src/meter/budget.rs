@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::failure::{Failure, FailureKind};
 use crate::message::Usage;
 use crate::money::MicroDollars;
-use crate::price::{Bound, DEFAULT_IMAGE_TOKENS, Price};
+use crate::price::{Bound, DEFAULT_IMAGE_TOKENS, Missing, Price};
 
 /// The most that may be spent. What is absent is not limited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -194,12 +194,23 @@ pub enum Refusal {
         "the budget of {account} does not cover the call: {shortage}; raise the budget, or lower the limit of output tokens"
     )]
     Short { account: AccountKind, shortage: Shortage },
-    #[error(
-        "the model {model} is unpriced, so the budget of {account} in money cannot hold; add its price to configs/prices.toml, or allow unpriced models"
-    )]
-    Unpriced { account: AccountKind, model: String },
+    #[error("the model {model} is unpriced, so the budget of {account} in money cannot hold; {}", missing.ways_out())]
+    Unpriced { account: AccountKind, model: String, missing: Missing },
     #[error("the day's spending is unknown: {0}")]
     Book(String),
+}
+
+impl Refusal {
+    /// Names a model without a price as price lists do. The meter knows only the name in totals.
+    #[must_use]
+    pub(crate) fn naming(mut self, seller: impl FnOnce() -> Option<Missing>) -> Self {
+        if let Self::Unpriced { missing, .. } = &mut self
+            && let Some(found) = seller()
+        {
+            *missing = found;
+        }
+        self
+    }
 }
 
 impl From<Refusal> for Failure {

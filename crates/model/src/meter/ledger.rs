@@ -7,6 +7,7 @@ use super::totals::{Spending, Totals};
 use super::{Unpriced, Waiting};
 use crate::day::DayBook;
 use crate::money::MicroDollars;
+use crate::price::Missing;
 
 /// The charge of a call, computed once for all accounts above it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -110,7 +111,8 @@ impl Ledger {
     pub(super) fn fit(&self, quote: &Quote, unpriced: Unpriced) -> Fit {
         if self.budget.money.is_some() && quote.money.is_none() && unpriced == Unpriced::Refuse {
             let (account, model) = (self.kind.clone(), quote.model.to_string());
-            return Fit::Never(Refusal::Unpriced { account, model });
+            let missing = Missing { provider: "PROVIDER".to_owned(), model: model.clone() };
+            return Fit::Never(Refusal::Unpriced { account, model, missing });
         }
         if self.book.is_some() {
             return Fit::Now;

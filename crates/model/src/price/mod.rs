@@ -3,6 +3,7 @@
 mod bound;
 mod file;
 mod list;
+mod missing;
 mod pattern;
 mod rate;
 
@@ -14,6 +15,7 @@ use serde::Serialize;
 pub use bound::{Bound, input_bound, output_bound};
 pub use file::{PriceFile, PriceTable, TierTable};
 pub use list::{Entry, PriceList, Subject};
+pub use missing::Missing;
 pub use rate::Rate;
 
 use crate::message::Usage;

@@ -1,5 +1,6 @@
 //! The conclusion of a comparison, in one word and one sentence.
 
+use aec_base::decimal::{rounded, signed};
 use serde::Serialize;
 
 use super::{Alignment, Arm, Power, Question, RewardChange};
@@ -88,17 +89,22 @@ pub(super) fn decide(
     };
     let chance = match p_value {
         Some(p_value) if p_value < 0.001 => ", p < 0.001".to_owned(),
-        Some(p_value) => format!(", p = {p_value:.3}"),
+        Some(p_value) => format!(", p = {}", rounded(p_value, 3)),
         None => String::new(),
     };
     let mut sentence = format!(
-        "{} {says} {}: mean reward differs by {difference:+.3} (95 % {:+.3} to {:+.3}, {how}{chance})",
-        other.name, base.name, interval.low, interval.high
+        "{} {says} {}: mean reward differs by {} (95 % {} to {}, {how}{chance})",
+        other.name,
+        base.name,
+        signed(difference, 3),
+        signed(interval.low, 3),
+        signed(interval.high, 3)
     );
     if kind == VerdictKind::Undecided
         && let Some(smallest) = power.minimal_detectable_effect
     {
-        sentence.push_str(&format!("; a comparison of this size sees differences from {smallest:.3}"));
+        sentence
+            .push_str(&format!("; a comparison of this size sees differences from {}", rounded(smallest, 3)));
     }
     Verdict { kind, sentence }
 }

@@ -1,6 +1,6 @@
 //! The page around the data: head, the content for readers without a script, and the blocks that the script unpacks.
 
-use aec_base::decimal::{UNPRICED, cost, dollars};
+use aec_base::decimal::{UNPRICED, cost, dollars, rounded};
 
 use super::Omitted;
 use super::assets::{STYLE, policy, script};
@@ -169,7 +169,7 @@ fn agent_row(agent: &Agent) -> String {
         row.push_str(&format!("<td class=\"{class}\">{}</td>", escape(text)));
     }
     let interval = match (finite(agent.low), finite(agent.high)) {
-        (Some(low), Some(high)) => format!("{low:.3} – {high:.3}"),
+        (Some(low), Some(high)) => format!("{} – {}", rounded(low, 3), rounded(high, 3)),
         _ => unknown(),
     };
     for cell in [
@@ -189,7 +189,7 @@ fn agent_row(agent: &Agent) -> String {
         },
         agent.tokens_in.map_or_else(unknown, short_count),
         agent.tokens_out.map_or_else(unknown, short_count),
-        finite(agent.seconds).map_or_else(unknown, |seconds| format!("{seconds:.1}")),
+        finite(agent.seconds).map_or_else(unknown, |seconds| rounded(seconds, 1)),
     ] {
         row.push_str(&format!("<td class=\"n\">{cell}</td>"));
     }
@@ -217,5 +217,5 @@ fn short_count(count: u64) -> String {
 
 fn share(value: Option<f64>) -> String {
     // Adding zero turns a negative zero into zero.
-    finite(value).map_or_else(unknown, |value| format!("{:.3}", value + 0.0))
+    finite(value).map_or_else(unknown, |value| rounded(value, 3))
 }

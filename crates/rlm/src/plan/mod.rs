@@ -24,6 +24,7 @@ mod tree;
 
 use std::fmt;
 
+use aec_base::decimal::rounded;
 use aec_base::text;
 use serde::{Deserialize, Serialize};
 
@@ -234,14 +235,16 @@ impl fmt::Display for Plan {
                 let levels = text::count(shape.depth as usize, "level");
                 write!(f, " merged by {} in {levels}", shape.branching)?;
             }
-            writeln!(f, ", accuracy {:.3}", shape.totals.accuracy)?;
+            writeln!(f, ", accuracy {}", rounded(shape.totals.accuracy, 3))?;
         }
         let totals = &self.totals;
         let calls = text::count(usize::try_from(totals.calls).unwrap_or(usize::MAX), "call");
         write!(
             f,
-            "{calls}, about {} tokens read and {} written, accuracy at least {:.3}",
-            totals.input_tokens, totals.output_tokens, totals.accuracy
+            "{calls}, about {} tokens read and {} written, accuracy at least {}",
+            totals.input_tokens,
+            totals.output_tokens,
+            rounded(totals.accuracy, 3)
         )
     }
 }

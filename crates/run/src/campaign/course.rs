@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use aec_base::decimal::known_sum;
 use aec_base::label::Labels;
 use aec_base::problem::Problem;
 use aec_judge::settle::outcome::Fault;
@@ -104,6 +105,8 @@ pub struct Course<'a> {
     pub(super) unsettled_calls: u64,
     /// Money, tokens and calls of recorded attempts.
     taken: (MicroDollars, u64, u64),
+    /// Recorded attempts whose cost is not known.
+    unpriced: u64,
     observe: &'a mut (dyn FnMut(&RunEvent) + Send),
 }
 
@@ -134,6 +137,7 @@ impl<'a> Course<'a> {
             interrupted: 0,
             unsettled_calls: 0,
             taken: (MicroDollars::ZERO, 0, 0),
+            unpriced: 0,
             observe,
             shared,
             trials,
@@ -295,6 +299,7 @@ impl<'a> Course<'a> {
         *spent = spent.plus(ended.cost.unwrap_or_default());
         *tokens += ended.tokens;
         *calls += record.cost.model_calls;
+        self.unpriced += u64::from(ended.cost.is_none());
         ended.retried = self.is_told
             && self.stop.is_none()
             && may_pass(record.outcome, record.fault.as_ref())
@@ -348,7 +353,8 @@ impl<'a> Course<'a> {
             agents,
             all,
             recorded: self.recorded,
-            spent,
+            spent: known_sum(spent, spent == MicroDollars::ZERO, self.unpriced),
+            unpriced: self.unpriced,
             tokens,
             calls,
             unsettled_calls: self.unsettled_calls,

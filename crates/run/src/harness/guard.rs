@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use aec_base::decimal::rounded;
 use aec_model::client::Model;
 use aec_model::failure::{Failure, FailureKind};
 use aec_model::message::{Reply, Request};
@@ -173,8 +174,9 @@ impl Guard {
         }
         let left = u64::from(self.rules.max_iterations).saturating_sub(self.iterations());
         Some(format!(
-            "[{used:.0} % of your {what} are used up, {left} turns are left. Write the output now and call FINAL; \
-             there is no further turn after the last.]"
+            "[{} % of your {what} are used up, {left} turns are left. Write the output now and call FINAL; \
+             there is no further turn after the last.]",
+            rounded(used, 0)
         ))
     }
 

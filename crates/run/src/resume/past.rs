@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
 use std::path::Path;
 
+use aec_base::decimal::known_sum;
 use aec_base::file::ReadError;
 use aec_base::name::Name;
 use aec_base::problem::Problem;
@@ -44,6 +45,12 @@ pub struct Past {
 }
 
 impl Past {
+    /// The known cost in dollars; `None` if no attempt has one, which is not a cost of nothing.
+    pub fn known_dollars(&self) -> Option<f64> {
+        let money = self.spent.money;
+        known_sum(money.dollars(), money == MicroDollars::ZERO, self.unpriced)
+    }
+
     /// Marks trials with missing records to be run again, if the user named them. The others remain errors.
     pub fn give_up(&mut self, named: &BTreeSet<Name>) {
         let (given_up, gone) =

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use aec_base::decimal::rounded;
 use aec_base::file::{Links, read_text};
 use aec_base::label::Labels;
 use serde::Deserialize;
@@ -133,7 +134,7 @@ fn audits(html: &mut Html, asked: &Asked, envelope: &Envelope, labels: &Labels) 
         ],
         all[pager.range()].iter().map(|audit| {
             let floor = match (&audit.floor, &audit.floor_agent) {
-                (Some(floor), Some(agent)) => format!("{floor:.3} ({agent})"),
+                (Some(floor), Some(agent)) => format!("{} ({agent})", rounded(*floor, 3)),
                 (floor, _) => words::share(*floor),
             };
             vec![

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
+use aec_base::decimal::rounded;
 use aec_ledger::index::{Attempts, Filter};
 use aec_report::compare::{Arm, Comparison, Part, Question, Sample, Side, VerdictKind, compare};
 use aec_report::glance::each_record;
@@ -106,7 +107,7 @@ fn arm(site: &Site, side: &str) -> Result<Arm, Trouble> {
     let Some((samples, _)) = read else {
         return Err(Trouble::senseless(
             format!("{side} has more than {LARGEST_ARM} trials, which takes too long for a page"),
-            format!("run `aec-bench report compare --base {side} --other …`"),
+            format!("run `aec-bench report compare {side} OTHER`"),
         ));
     };
     Ok(Arm { name: side.to_owned(), samples })
@@ -181,8 +182,9 @@ fn power(html: &mut Html, comparison: &Comparison) {
     // Without any variance there is nothing to report.
     if let Some(least) = power.minimal_detectable_effect.filter(|least| *least > 0.0005) {
         html.hint(&format!(
-            "A run of this size finds a difference of {least:.3} or more in {:.0} % of cases.",
-            power.power * 100.0
+            "A run of this size finds a difference of {} or more in {} % of cases.",
+            rounded(least, 3),
+            rounded(power.power * 100.0, 0)
         ));
     }
 }

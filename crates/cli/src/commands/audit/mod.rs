@@ -5,6 +5,7 @@ pub(crate) mod page;
 use std::path::PathBuf;
 
 use aec_base::content::ContentStore;
+use aec_base::decimal::rounded;
 use aec_base::problem::Problem;
 use aec_base::text;
 use aec_judge::audit::{Audit, AuditOptions, Tally};
@@ -17,7 +18,8 @@ use crate::commands::verify;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Outcome, problem_text};
-use crate::table::Table;
+use crate::progress::steps::{Steps, Words};
+use crate::table::{Table, TableArguments};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -40,10 +42,14 @@ pub(crate) struct AuditArguments {
     #[arg(long, value_name = "FILE.html", value_hint = ValueHint::FilePath)]
     pub(crate) report: Option<PathBuf>,
     #[command(flatten)]
+    pub(crate) table: TableArguments,
+    #[command(flatten)]
     pub(crate) sandbox: SandboxArgument,
     #[command(flatten)]
     pub(crate) tasks_root: TasksRootArgument,
 }
+
+const COLUMNS: [&str; 6] = ["TASK", "MUTANTS LOST", "EQUALS KEPT", "FLOOR", "DETERMINISTIC", "CHEATERS HELD"];
 
 #[derive(Serialize)]
 struct Data {
@@ -54,6 +60,7 @@ struct Data {
 }
 
 pub(crate) fn audit(context: &Context, arguments: &AuditArguments) -> Result<Outcome, Failure> {
+    arguments.table.apply(&[&COLUMNS])?;
     if !arguments.all && arguments.tasks.is_empty() && arguments.dataset.is_none() {
         let problem = Problem::error("no task was named").fix("name a task, or pass --all or --dataset");
         return Err(Failure::usage(problem));
@@ -64,16 +71,20 @@ pub(crate) fn audit(context: &Context, arguments: &AuditArguments) -> Result<Out
     let store = tempfile::Builder::new().prefix("aec-bench-").tempdir()?;
     let (everything, _) = verify::find_tasks(&project, &[], None)?;
     let mut audits = Vec::new();
+    let steps = Steps::begin(context, Words { done: "audited", noun: "task" }, tasks.len())?;
+    let cheated = |done: usize, all: usize| steps.part(format!("{done} of {}", text::count(all, "cheater")));
     for task in &tasks {
+        steps.at(task.id.as_str());
         let siblings: Vec<&Task> = everything
             .iter()
             .filter(|other| other.id != task.id && kind_of(other) == kind_of(task))
             .collect();
-        let options = AuditOptions { cheat: arguments.cheat, siblings: &siblings };
+        let options = AuditOptions { cheat: arguments.cheat, siblings: &siblings, cheated: Some(&cheated) };
         let done = aec_judge::audit::audit(&judge, task, options, &ContentStore::new(store.path()))
             .map_err(|error| verify::freeze_failure(&error, task.id.as_str()))?;
         audits.push(done);
     }
+    drop(steps);
     for audit in &mut audits {
         for finding in &mut audit.findings {
             finding.file = finding.file.take().map(|file| project.shown(&file).to_path_buf());
@@ -105,18 +116,18 @@ fn kind_of(task: &Task) -> &str {
 }
 
 fn audits_text(audits: &[Audit]) -> String {
-    let mut table =
-        Table::new(["TASK", "MUTANTS LOST", "EQUALS KEPT", "FLOOR", "DETERMINISTIC", "CHEATERS HELD"]);
+    let mut table = Table::new(COLUMNS).spare(["CHEATERS HELD"]).cut_front(["TASK"]);
     for audit in audits {
         table.row([
             audit.task_id.clone(),
             tally(audit.mutants),
             tally(audit.equivalents),
-            audit.floor.map_or_else(|| "-".to_owned(), |floor| format!("{floor:.3}")),
+            audit.floor.map_or_else(|| "-".to_owned(), |floor| rounded(floor, 3)),
             audit.deterministic.map_or("-", |same| if same { "yes" } else { "no" }).to_owned(),
             tally(audit.cheaters),
         ]);
     }
+    table.label_tasks("TASK");
     if audits.is_empty() { String::new() } else { table.render() }
 }
 

@@ -1,5 +1,6 @@
 //! The HTML page that `audit --report` writes: one file, without scripts and without anything fetched.
 
+use aec_base::decimal::rounded;
 use aec_base::problem::Severity;
 use aec_judge::audit::Audit;
 
@@ -19,7 +20,7 @@ pub(crate) fn page(audits: &[Audit]) -> String {
         audits.len()
     );
     for audit in audits {
-        let floor = audit.floor.map_or_else(|| "-".to_owned(), |floor| format!("{floor:.3}"));
+        let floor = audit.floor.map_or_else(|| "-".to_owned(), |floor| rounded(floor, 3));
         let same = audit.deterministic.map_or("-", |same| if same { "yes" } else { "no" });
         html.push_str("<tr>");
         let cells = [

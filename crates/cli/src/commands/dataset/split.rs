@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use aec_base::decimal::percent;
 use aec_base::name::Name;
 use aec_base::problem::Problem;
 use aec_base::project::Project;
@@ -23,7 +24,7 @@ use crate::commands::dataset::create::parse_name;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
-use crate::table::Table;
+use crate::table::{Table, TableArguments};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -42,7 +43,11 @@ pub(crate) struct DatasetSplitArguments {
     /// Names of the two new datasets [default: NAME-train,NAME-eval]
     #[arg(long, value_name = "TRAIN,EVAL")]
     pub(crate) names: Option<String>,
+    #[command(flatten)]
+    pub(crate) table: TableArguments,
 }
+
+const COLUMNS: [&str; 5] = ["SIDE", "DATASET", "TASKS", "SHARE", "FAMILIES"];
 
 #[derive(Serialize)]
 struct Data {
@@ -71,6 +76,7 @@ struct SideData {
 }
 
 pub(crate) fn split(context: &Context, arguments: &DatasetSplitArguments) -> Result<Outcome, Failure> {
+    arguments.table.apply(&[&COLUMNS])?;
     let share = TrainShare::new(arguments.train_share).ok_or_else(|| {
         let what = format!("the train share must be between 0 and 1, not {}", arguments.train_share);
         Failure::usage(Problem::error(what).fix("write a share such as 0.8"))
@@ -254,13 +260,13 @@ fn explanation(data: &Data) -> String {
 }
 
 fn split_text(data: &Data) -> String {
-    let mut table = Table::new(["SIDE", "DATASET", "TASKS", "SHARE", "FAMILIES"]);
+    let mut table = Table::new(COLUMNS).spare(["FAMILIES"]).cut(["DATASET"]);
     for (side, row) in [("train", &data.train), ("eval", &data.eval)] {
         table.row([
             side.to_owned(),
             row.dataset.clone(),
             row.tasks.to_string(),
-            format!("{:.1} %", row.share * 100.0),
+            percent(row.tasks, data.train.tasks + data.eval.tasks),
             row.families.to_string(),
         ]);
     }

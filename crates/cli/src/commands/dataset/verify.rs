@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Outcome, problem_text};
+use crate::progress::steps::{Steps, Words};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -50,11 +51,14 @@ pub(crate) fn verify(context: &Context, arguments: &DatasetVerifyArguments) -> R
     let (manifests, mut problems) =
         if arguments.all { store.list() } else { (read_all(&store, &arguments.references)?, Vec::new()) };
     let mut datasets = Vec::with_capacity(manifests.len());
+    let steps = Steps::begin(context, Words { done: "verified", noun: "dataset" }, manifests.len())?;
     for manifest in &manifests {
+        steps.at(&manifest.reference());
         let mut verification = verify_dataset(&project.root, manifest);
         problems.append(&mut verification.problems);
         datasets.push(Row { dataset: manifest.reference(), verification });
     }
+    drop(steps);
     for problem in &mut problems {
         problem.file = problem.file.take().map(|file| project.shown(&file).to_path_buf());
     }

@@ -1,5 +1,6 @@
 //! `aec-bench eval compare`.
 
+use aec_base::decimal::{rounded, signed};
 use aec_base::problem::Problem;
 use aec_base::text::count;
 use aec_eval::FAMILY;
@@ -10,7 +11,7 @@ use crate::commands::eval::find;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
-use crate::table::Table;
+use crate::table::{Table, TableArguments};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -19,9 +20,14 @@ pub(crate) struct EvalCompareArguments {
     /// Directories or ids of evaluations; the others are compared with the first one
     #[arg(value_name = "RUN", num_args = 2.., required = true)]
     pub(crate) runs: Vec<String>,
+    #[command(flatten)]
+    pub(crate) table: TableArguments,
 }
 
+const COLUMNS: [&str; 7] = ["RUN", "ENVIRONMENT", "MODEL", "ROLLOUTS", "REWARD", "TOKENS OUT", "COST"];
+
 pub(crate) fn compare(context: &Context, arguments: &EvalCompareArguments) -> Result<Outcome, Failure> {
+    arguments.table.apply(&[&COLUMNS])?;
     let project = context.project(Vec::new())?;
     let runs: Result<Vec<_>, Failure> =
         arguments.runs.iter().map(|run| find(context, &project, run)).collect();
@@ -49,17 +55,15 @@ fn unlike(paired: &Paired, comparison: &Comparison) -> Option<Problem> {
 }
 
 fn text(comparison: &Comparison) -> String {
-    let mut table = Table::new(["RUN", "ENVIRONMENT", "MODEL", "ROLLOUTS", "REWARD", "TOKENS OUT", "COST"]);
+    let mut table = Table::new(COLUMNS).spare(["TOKENS OUT", "COST"]).cut(["ENVIRONMENT", "MODEL"]);
     for run in &comparison.runs {
-        let reward = run
-            .summary
-            .reward
-            .map_or_else(|| "-".to_owned(), |reward| format!("{:.3} ± {:.3}", reward.mean, reward.deviation));
-        let tokens = run
-            .summary
-            .usage
-            .map_or_else(|| "-".to_owned(), |usage| format!("{:.0}", usage.mean.output_tokens));
-        let cost = run.cost.map_or_else(|| "-".to_owned(), |cost| format!("${:.4}", cost.total_usd));
+        let reward = run.summary.reward.map_or_else(
+            || "-".to_owned(),
+            |reward| format!("{} ± {}", rounded(reward.mean, 3), rounded(reward.deviation, 3)),
+        );
+        let tokens =
+            run.summary.usage.map_or_else(|| "-".to_owned(), |usage| rounded(usage.mean.output_tokens, 0));
+        let cost = run.cost.map_or_else(|| "-".to_owned(), |cost| format!("${}", rounded(cost.total_usd, 4)));
         let id = run.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let env = run.name.clone().unwrap_or_else(|| run.env_id.clone());
         table.row([id, env, run.model.clone(), run.summary.rows.to_string(), reward, tokens, cost]);
@@ -84,11 +88,13 @@ fn text(comparison: &Comparison) -> String {
 
 fn difference(difference: &MeanDifference) -> String {
     let interval = match (difference.low, difference.high) {
-        (Some(low), Some(high)) => format!(", 95 % from {low:+.3} to {high:+.3}"),
+        (Some(low), Some(high)) => format!(", 95 % from {} to {}", signed(low, 3), signed(high, 3)),
         _ => String::new(),
     };
     format!(
-        "{:.3} instead of {:.3}, {:+.3}{interval}",
-        difference.this, difference.first, difference.difference
+        "{} instead of {}, {}{interval}",
+        rounded(difference.this, 3),
+        rounded(difference.first, 3),
+        signed(difference.difference, 3)
     )
 }

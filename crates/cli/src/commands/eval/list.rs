@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use aec_base::decimal::rounded;
 use aec_base::problem::Problem;
 use aec_base::timestamp::Timestamp;
 use aec_eval::results::directory::{FoundRun, list as list_runs};
@@ -12,7 +13,7 @@ use crate::commands::eval::all;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
-use crate::table::Table;
+use crate::table::{Table, TableArguments};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -31,7 +32,11 @@ pub(crate) struct EvalListArguments {
     /// Show at most this many
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub(crate) limit: usize,
+    #[command(flatten)]
+    pub(crate) table: TableArguments,
 }
+
+const COLUMNS: [&str; 6] = ["ID", "ENVIRONMENT", "MODEL", "DATE", "ROLLOUTS", "REWARD"];
 
 #[derive(Serialize)]
 struct Data {
@@ -54,6 +59,7 @@ struct Row {
 }
 
 pub(crate) fn list(context: &Context, arguments: &EvalListArguments) -> Result<Outcome, Failure> {
+    arguments.table.apply(&[&COLUMNS])?;
     let project = context.project(Vec::new())?;
     let (runs, mut problems) = if arguments.directories.is_empty() {
         all(context, &project)?
@@ -104,14 +110,14 @@ fn row(run: &FoundRun) -> Result<Row, Problem> {
 }
 
 fn table(data: &Data) -> String {
-    let mut table = Table::new(["ID", "ENVIRONMENT", "MODEL", "DATE", "ROLLOUTS", "REWARD"]);
+    let mut table = Table::new(COLUMNS).spare(["DATE"]).cut(["ENVIRONMENT", "MODEL"]);
     for row in &data.evaluations {
         let rollouts = row.rollouts.map_or_else(|| "?".to_owned(), |rollouts| rollouts.to_string());
         let reward = match (row.reward, row.reward_std) {
             // `verifiers` writes the mean of no rollouts as 0.
             _ if row.rollouts == Some(0) => "none".to_owned(),
-            (Some(reward), Some(deviation)) => format!("{reward:.3} ± {deviation:.3}"),
-            (Some(reward), None) => format!("{reward:.3}"),
+            (Some(reward), Some(deviation)) => format!("{} ± {}", rounded(reward, 3), rounded(deviation, 3)),
+            (Some(reward), None) => rounded(reward, 3),
             _ => "-".to_owned(),
         };
         table.row([

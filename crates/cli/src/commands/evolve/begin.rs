@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use aec_author::library::Library;
 use aec_author::template::Template;
+use aec_base::decimal::rounded;
 use aec_base::name::Name;
 use aec_base::problem::Problem;
 use aec_base::project::Project;
@@ -413,12 +414,7 @@ pub(crate) fn preview(
             settings.strategy.name()
         ));
         shown.push_str(&format!(
-            "accepted if better by more than {} at an error rate of {} over the run: evidence of {:.0} within {}; {fewest} at least\n",
-            settings.acceptance.improvement_threshold,
-            settings.acceptance.error_rate,
-            data.needed_evidence,
-            text::count(most, "task"),
-        ));
+            "accepted if better by more than {} at an error rate of {} over the run: evidence of {} within {}; {fewest} at least\n", settings.acceptance.improvement_threshold, settings.acceptance.error_rate, rounded(data.needed_evidence, 0), text::count(most, "task")));
         if let Some(count) = data.tasks_of_tests {
             shown.push_str(&tasks_text(count, data.tasks_kept, fewest));
         }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use aec_base::decimal::rounded;
 use aec_base::name::Name;
 use aec_base::text;
 use aec_base::timestamp::Timestamp;
@@ -18,7 +19,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
 use crate::progress::figures::cost;
-use crate::table::Table;
+use crate::table::{Table, TableArguments};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -31,7 +32,13 @@ pub(crate) struct EvolveHistoryArguments {
     /// Show at most this many, the latest
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub(crate) limit: usize,
+    #[command(flatten)]
+    pub(crate) table: TableArguments,
 }
+
+const CANDIDATES: [&str; 6] = ["", "CANDIDATE", "FROM", "LABELS", "COMMITTED", "WHAT"];
+pub(crate) const RUNS: [&str; 8] =
+    ["RUN", "STATE", "CYCLES", "ACCEPTED", "BEST", "MEAN REWARD", "COST", "STARTED"];
 
 #[derive(Serialize)]
 pub(crate) struct Runs {
@@ -65,6 +72,7 @@ pub(crate) struct Lineage {
 }
 
 pub(crate) fn history(context: &Context, arguments: &EvolveHistoryArguments) -> Result<Outcome, Failure> {
+    arguments.table.apply(&[if arguments.workspace.is_some() { &CANDIDATES[..] } else { &RUNS }])?;
     let Some(path) = &arguments.workspace else {
         return list(context, Kind::Evolution, arguments.limit);
     };
@@ -77,7 +85,7 @@ pub(crate) fn history(context: &Context, arguments: &EvolveHistoryArguments) -> 
         candidates: candidates.split_off(skipped),
     };
     Outcome::new(context.format, &data, || {
-        let mut table = Table::new(["", "CANDIDATE", "FROM", "LABELS", "COMMITTED", "WHAT"]);
+        let mut table = Table::new(CANDIDATES).spare(["COMMITTED", "FROM"]).cut(["LABELS"]).wrap(["WHAT"]);
         for version in &data.candidates {
             let mark = if version.name == data.current { "*" } else { "" };
             let parents: Vec<String> = version
@@ -116,8 +124,10 @@ pub(crate) fn list(context: &Context, kind: Kind, limit: usize) -> Result<Outcom
         if data.runs.is_empty() {
             return String::new();
         }
-        let mut table =
-            Table::new(["RUN", "STATE", "CYCLES", "ACCEPTED", "BEST", "MEAN REWARD", "COST", "STARTED"]);
+        let mut table = Table::new(RUNS)
+            .spare(["STARTED", "CYCLES", "COST", "ACCEPTED"])
+            .cut(["RUN"])
+            .cut_front(["BEST"]);
         for run in &data.runs {
             table.row([
                 run.run.to_string(),
@@ -125,7 +135,7 @@ pub(crate) fn list(context: &Context, kind: Kind, limit: usize) -> Result<Outcom
                 run.cycles.to_string(),
                 run.accepted.to_string(),
                 run.best.to_string(),
-                run.best_mean.map_or_else(|| "-".to_owned(), |mean| format!("{mean:.3}")),
+                run.best_mean.map_or_else(|| "-".to_owned(), |mean| rounded(mean, 3)),
                 cost(MicroDollars::from_dollars(run.cost_usd).unwrap_or_default(), run.unpriced),
                 run.started_at.to_string(),
             ]);

@@ -1,5 +1,6 @@
 //! `aec-bench evolve resume`.
 
+use aec_base::decimal::rounded;
 use aec_base::problem::Problem;
 use aec_base::project::Project;
 use aec_base::settings::{Candidate as Override, Origin, Setting};
@@ -90,7 +91,7 @@ pub(crate) fn refuse_if_over(
         return Ok(());
     }
     let least = spent / settings.final_threshold;
-    Err(problem.fix(format!("go on with --max-cost above {least:.4}")).into())
+    Err(problem.fix(format!("go on with --max-cost above {}", rounded(least, 4))).into())
 }
 
 pub(crate) fn resume(

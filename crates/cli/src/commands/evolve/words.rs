@@ -1,5 +1,6 @@
 //! Describes runs of evolution in text.
 
+use aec_base::decimal::{self, rounded};
 use aec_base::text;
 use aec_evolve::edit::Dropped;
 use aec_evolve::event::Kind;
@@ -26,11 +27,10 @@ pub(crate) fn head(view: &View) -> String {
     ));
     let cost = &view.cost;
     shown.push_str(&format!(
-        "cost ${:.4}{}: trials ${:.4}, proposing ${:.4}; {} tokens\n",
-        cost.total_usd,
-        cost.left_out().map_or_else(String::new, |left_out| format!(" and {left_out}")),
-        cost.trials_usd,
-        cost.voices_usd,
+        "cost {}: trials {}, proposing {}; {} tokens\n",
+        cost.total(),
+        cost.trials(),
+        cost.voices(),
         cost.tokens
     ));
     if view.kind == Kind::Swarm {
@@ -44,7 +44,7 @@ pub(crate) fn head(view: &View) -> String {
 
 /// The result on the tasks that were kept for the end.
 pub(crate) fn holdout_text(holdout: &HoldoutView) -> String {
-    let number = |value: Option<f64>| value.map_or_else(|| "?".to_owned(), |value| format!("{value:.3}"));
+    let number = |value: Option<f64>| value.map_or_else(|| "?".to_owned(), |value| rounded(value, 3));
     let signed = |value: Option<f64>| value.map_or_else(|| "?".to_owned(), signed);
     let left_out = match holdout.left_out {
         0 => String::new(),
@@ -64,26 +64,38 @@ pub(crate) fn holdout_text(holdout: &HoldoutView) -> String {
     )
 }
 
-/// A difference with its sign. A value that rounds to zero gets a plus sign.
+/// A difference with its sign.
 pub(crate) fn signed(value: f64) -> String {
-    let shown = format!("{value:+.3}");
-    if shown == "-0.000" { "+0.000".to_owned() } else { shown }
+    decimal::signed(value, 3)
 }
 
 pub(crate) fn score(candidate: &CandidateView) -> String {
     match (candidate.mean, candidate.low, candidate.high) {
-        (Some(mean), Some(low), Some(high)) => format!("{mean:.3} ({low:.3} to {high:.3})"),
-        (Some(mean), ..) => format!("{mean:.3}"),
+        (Some(mean), Some(low), Some(high)) => {
+            format!("{} ({} to {})", rounded(mean, 3), rounded(low, 3), rounded(high, 3))
+        }
+        (Some(mean), ..) => rounded(mean, 3),
         _ => String::new(),
     }
 }
+
+/// The columns of the table of cycles.
+pub(crate) const CYCLES: [&str; 8] =
+    ["AGENT", "CYCLE", "WAY", "CANDIDATE", "GAIN", "TASKS", "BEST", "OUTCOME"];
+/// The columns of the table of the archive.
+pub(crate) const ARCHIVE: [&str; 8] =
+    ["CELL", "CANDIDATE", "MEAN REWARD", "TRIALS", "PROMPT", "TOKENS", "CALLS", "CHECKS"];
 
 /// A run as text: its state, its cycles, its lineage and its archive.
 pub(crate) fn view_text(view: &View) -> String {
     let mut shown = head(view);
     if !view.cycles.is_empty() {
-        let mut table =
-            Table::new(["AGENT", "CYCLE", "WAY", "CANDIDATE", "GAIN", "TASKS", "BEST", "OUTCOME"]);
+        let mut table = Table::new(CYCLES)
+            .keyed()
+            .spare(["WAY", "TASKS", "BEST"])
+            .cut(["AGENT"])
+            .cut_front(["CANDIDATE"])
+            .wrap(["OUTCOME"]);
         for cycle in &view.cycles {
             table.row([
                 cycle.agent.clone(),
@@ -98,7 +110,7 @@ pub(crate) fn view_text(view: &View) -> String {
                     },
                 ),
                 cycle.standing.map_or_else(|| "-".to_owned(), |standing| standing.pairs.to_string()),
-                cycle.best_mean.map_or_else(|| "-".to_owned(), |mean| format!("{mean:.3}")),
+                cycle.best_mean.map_or_else(|| "-".to_owned(), |mean| rounded(mean, 3)),
                 text::printable(&cycle.outcome).into_owned(),
             ]);
         }
@@ -161,18 +173,21 @@ pub(crate) fn archive_text(archive: &[EliteView], most: usize, cells: usize) -> 
     if archive.is_empty() {
         return String::new();
     }
-    let mut table =
-        Table::new(["CELL", "CANDIDATE", "MEAN REWARD", "TRIALS", "PROMPT", "TOKENS", "CALLS", "CHECKS"]);
+    let mut table = Table::new(ARCHIVE)
+        .keyed()
+        .spare(["CHECKS", "CALLS", "TOKENS", "PROMPT"])
+        .cut(["CELL"])
+        .cut_front(["CANDIDATE"]);
     for elite in archive.iter().take(most) {
         table.row([
             elite.cell.to_string(),
             elite.name.to_string(),
-            format!("{:.3} ({:.3} to {:.3})", elite.mean, elite.low, elite.high),
+            format!("{} ({} to {})", rounded(elite.mean, 3), rounded(elite.low, 3), rounded(elite.high, 3)),
             elite.trials.to_string(),
-            format!("{:.0}", elite.behaviour.prompt_letters),
-            format!("{:.0}", elite.behaviour.tokens),
-            format!("{:.2}", elite.behaviour.calls),
-            format!("{:.2}", elite.behaviour.checks),
+            rounded(elite.behaviour.prompt_letters, 0),
+            rounded(elite.behaviour.tokens, 0),
+            rounded(elite.behaviour.calls, 2),
+            rounded(elite.behaviour.checks, 2),
         ]);
     }
     format!("\nArchive, {} of {cells} cells:\n{}", archive.len(), table.render())

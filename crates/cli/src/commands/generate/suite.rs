@@ -21,7 +21,8 @@ use crate::commands::verify;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
-use crate::table::Table;
+use crate::progress::steps::{StepEvent, Steps, Words};
+use crate::table::{Table, TableArguments};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -47,10 +48,14 @@ pub(crate) struct GenerateSuiteArguments {
     #[arg(long)]
     pub(crate) validate_only: bool,
     #[command(flatten)]
+    pub(crate) table: TableArguments,
+    #[command(flatten)]
     pub(crate) sandbox: SandboxArgument,
     #[command(flatten)]
     pub(crate) tasks_root: TasksRootArgument,
 }
+
+const COLUMNS: [&str; 3] = ["BY", "", "INSTANCES"];
 
 #[derive(Serialize)]
 struct Data {
@@ -77,6 +82,7 @@ struct Checked {
 }
 
 pub(crate) fn suite(context: &Context, arguments: &GenerateSuiteArguments) -> Result<Outcome, Failure> {
+    arguments.table.apply(&[&COLUMNS])?;
     let project = context.project(arguments.tasks_root.overrides(context)?)?;
     let path = context.absolute(&arguments.config)?;
     let mut file = SuiteFile::read(&path)?;
@@ -127,7 +133,12 @@ pub(crate) fn suite(context: &Context, arguments: &GenerateSuiteArguments) -> Re
     };
     if !arguments.dry_run {
         let destination = Destination { directory: output, extend: false, replace: arguments.replace };
-        let production = suite::make(&engines(context, &arguments.sandbox), &file, &plan, &destination)?;
+        let steps = Steps::begin(context, Words { done: "made", noun: "instance" }, plan.orders.len())?;
+        let watcher = steps.watcher();
+        let made = move || watcher.on(StepEvent::Done);
+        let engines = engines(context, &arguments.sandbox);
+        let production = suite::make(&engines, &file, &plan, &destination, &made)?;
+        drop(steps);
         data.instances_generated = production.instances.len();
         data.published = Some(published_word(&production));
         data.manifest_path = Some(production.manifest_path);
@@ -172,7 +183,7 @@ fn output_directory(
 }
 
 fn counts_text(counts: &Counts) -> String {
-    let mut table = Table::new(["BY", "", "INSTANCES"]);
+    let mut table = Table::new(COLUMNS).cut([""]);
     let groups: [(&str, &IndexMap<String, usize>); 4] = [
         ("discipline", &counts.by_discipline),
         ("difficulty", &counts.by_difficulty),

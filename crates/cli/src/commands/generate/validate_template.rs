@@ -5,6 +5,7 @@ use std::path::Path;
 use aec_author::engine::Engines;
 use aec_author::template::Template;
 use aec_author::validate::{Trial, Validation};
+use aec_base::decimal::rounded;
 use aec_base::problem::Problem;
 use aec_base::text;
 use clap::{Args, ValueHint};
@@ -16,7 +17,7 @@ use crate::commands::verify;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
-use crate::table::Table;
+use crate::table::{Table, TableArguments};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -33,8 +34,13 @@ pub(crate) struct ValidateTemplateArguments {
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) instances: u32,
     #[command(flatten)]
+    pub(crate) table: TableArguments,
+    #[command(flatten)]
     pub(crate) sandbox: SandboxArgument,
 }
+
+const COLUMNS: [&str; 7] =
+    ["TEMPLATE", "TIER", "VISIBILITY", "INSTANCES", "SKIPPED", "MEDIANS EARN", "EXAMPLES"];
 
 #[derive(Serialize)]
 struct Data {
@@ -51,6 +57,7 @@ struct Row {
 }
 
 pub(crate) fn validate(context: &Context, arguments: &ValidateTemplateArguments) -> Result<Outcome, Failure> {
+    arguments.table.apply(&[&COLUMNS])?;
     let judge = verify::judge(context, &arguments.sandbox);
     let engines = Engines::new(judge.isolation, judge.python.clone());
     let trial = Trial {
@@ -110,8 +117,7 @@ fn templates(context: &Context, arguments: &ValidateTemplateArguments) -> Result
 }
 
 fn validation_text(data: &Data) -> String {
-    let mut table =
-        Table::new(["TEMPLATE", "TIER", "VISIBILITY", "INSTANCES", "SKIPPED", "MEDIANS EARN", "EXAMPLES"]);
+    let mut table = Table::new(COLUMNS).spare(["VISIBILITY", "EXAMPLES"]).cut_front(["TEMPLATE"]);
     for row in &data.templates {
         let Some(validation) = &row.validation else {
             table.row([row.template.as_str(), "-", "-", "-", "-", "-", "-"]);
@@ -124,7 +130,7 @@ fn validation_text(data: &Data) -> String {
                 tier.visibility_level.to_owned(),
                 tier.instances.to_string(),
                 tier.skipped.iter().map(|skipped| skipped.draws).sum::<usize>().to_string(),
-                format!("{:.2}", tier.medians_earn),
+                rounded(tier.medians_earn, 2),
                 validation.examples.to_string(),
             ]);
         }

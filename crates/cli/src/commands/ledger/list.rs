@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use aec_base::label::{self, Labels};
+use aec_base::decimal::rounded;
 use aec_ledger::index::{Attempts, Row, Totals};
 use clap::Args;
 use serde::Serialize;
@@ -47,7 +47,7 @@ const COLUMNS: [&str; 9] =
     ["RECORD", "TASK", "AGENT", "MODEL", "OUTCOME", "REWARD", "USD", "SECONDS", "BEGAN"];
 
 pub(crate) fn list(context: &Context, arguments: &LedgerListArguments) -> Result<Outcome, Failure> {
-    arguments.table.check(&COLUMNS)?;
+    arguments.table.apply(&[&COLUMNS])?;
     let (project, ledger) = open(context, &arguments.ledger_root)?;
     let attempts = if arguments.all_attempts { Attempts::All } else { Attempts::Latest };
     let mut filter = arguments.filter.filter(&ledger, attempts)?;
@@ -57,7 +57,7 @@ pub(crate) fn list(context: &Context, arguments: &LedgerListArguments) -> Result
     })?;
     let data = Data { ledger: ledger.root().to_path_buf(), totals, records };
     let noun = if arguments.all_attempts { "attempt" } else { "trial" };
-    let mut outcome = Outcome::new(context.format, &data, || list_text(&data, noun, &arguments.table))?;
+    let mut outcome = Outcome::new(context.format, &data, || list_text(&data, noun))?;
     if data.totals.count == 0 {
         let place = project.shown(&data.ledger).display();
         outcome = outcome.remark(format!("No records in {place} match these filters."));
@@ -68,12 +68,12 @@ pub(crate) fn list(context: &Context, arguments: &LedgerListArguments) -> Result
     Ok(outcome.problems(problems))
 }
 
-fn list_text(data: &Data, noun: &str, shown: &TableArguments) -> String {
+fn list_text(data: &Data, noun: &str) -> String {
     if data.totals.count == 0 {
         return String::new();
     }
     let spare = ["BEGAN", "SECONDS", "USD", "MODEL"];
-    let mut table = Table::new(COLUMNS).shown(shown).spare(spare);
+    let mut table = Table::new(COLUMNS).spare(spare).cut_front(["TASK"]).cut(["AGENT", "MODEL"]);
     for row in &data.records {
         table.row([
             row.file().id(),
@@ -82,15 +82,12 @@ fn list_text(data: &Data, noun: &str, shown: &TableArguments) -> String {
             row.model.clone().unwrap_or_else(|| "-".to_owned()),
             row.outcome.name().to_owned(),
             number(row.reward, 3),
-            row.cost_usd.map_or_else(|| UNPRICED.to_owned(), |dollars| format!("{dollars:.4}")),
-            format!("{:.1}", row.total_seconds),
+            row.cost_usd.map_or_else(|| UNPRICED.to_owned(), |dollars| rounded(dollars, 4)),
+            rounded(row.total_seconds, 1),
             row.timestamp.to_string(),
         ]);
     }
-    let labels = Labels::of(data.records.iter().map(|row| row.task_id.as_str()));
-    table.shorten("TASK", data.records.iter().map(|row| labels.get(&row.task_id)));
-    let ids: Vec<String> = data.records.iter().map(|row| row.file().id()).collect();
-    let trials = ids.iter().map(|id| id.split_once('/').map_or(id.as_str(), |(_, trial)| trial));
-    table.shorten("RECORD", label::short(&trials.collect::<Vec<_>>()));
+    table.label_tasks("TASK");
+    table.label_trials("RECORD");
     format!("{}\n{}\n", table.render(), totals_text(&data.totals, noun))
 }

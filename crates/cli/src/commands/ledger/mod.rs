@@ -10,6 +10,7 @@ pub(crate) mod verify;
 
 use std::path::Path;
 
+use aec_base::decimal::rounded;
 use aec_base::name::Name;
 use aec_base::problem::Problem;
 use aec_base::project::Project;
@@ -245,8 +246,10 @@ pub(crate) fn totals_text(totals: &Totals, noun: &str) -> String {
     }
     let counted: usize =
         totals.outcomes.iter().filter(|(outcome, _)| outcome.is_counted()).map(|(_, count)| count).sum();
-    let mean =
-        totals.mean_reward.map(|mean| format!("; mean reward {mean:.3} of {counted}")).unwrap_or_default();
+    let mean = totals
+        .mean_reward
+        .map(|mean| format!("; mean reward {} of {counted}", rounded(mean, 3)))
+        .unwrap_or_default();
     let cost = aec_base::decimal::cost(totals.cost_usd, totals.without_cost);
     let counts = format!("{}: {}", text::count(totals.count, noun), outcomes.join(", "));
     // A trial is counted by its last attempt; `runs status` shows what earlier attempts cost.

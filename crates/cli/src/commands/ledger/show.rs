@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use aec_base::decimal::rounded;
 use aec_base::settings::Setting;
 use aec_base::text::{self, printable};
 use aec_judge::verdict::Judged;
@@ -16,12 +17,12 @@ use serde::Serialize;
 use crate::arguments::LedgerRootArgument;
 use crate::commands::ledger::annotate::annotations_text;
 use crate::commands::ledger::{ask, find, number, open, shorten};
-use crate::commands::verify::fields_text;
+use crate::commands::verify::{FIELD_COLUMNS, fields_text};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Outcome, STRONG};
 use crate::progress::figures::UNPRICED;
-use crate::table::Table;
+use crate::table::{Table, TableArguments};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -31,8 +32,12 @@ pub(crate) struct LedgerShowArguments {
     #[arg(value_name = "ID")]
     pub(crate) id: String,
     #[command(flatten)]
+    pub(crate) table: TableArguments,
+    #[command(flatten)]
     pub(crate) ledger_root: LedgerRootArgument,
 }
+
+const FILES: [&str; 2] = ["FILE", "BYTES"];
 
 #[derive(Serialize)]
 struct Data {
@@ -48,6 +53,7 @@ struct Data {
 }
 
 pub(crate) fn show(context: &Context, arguments: &LedgerShowArguments) -> Result<Outcome, Failure> {
+    arguments.table.apply(&[&FIELD_COLUMNS, &FILES])?;
     let (project, ledger) = open(context, &arguments.ledger_root)?;
     let row = find(&project, &ledger, &arguments.id)?;
     let file = row.file();
@@ -78,10 +84,11 @@ pub(crate) fn show(context: &Context, arguments: &LedgerShowArguments) -> Result
 
 fn show_text(data: &Data) -> String {
     let record = &data.record;
-    let mut shown = format!("{STRONG}{}{STRONG:#}\n", printable(&data.id));
-    for (label, value) in lines(data) {
-        shown.push_str(&format!("{STRONG}{label:<12}{STRONG:#} {}\n", printable(&value).replace('\n', " ")));
+    let mut facts = Table::facts();
+    for (title, value) in lines(data) {
+        facts.row([title.to_owned(), value]);
     }
+    let mut shown = format!("{STRONG}{}{STRONG:#}\n{}", printable(&data.id), facts.render());
     let section = |title: &str, body: &str| format!("\n{STRONG}{title}{STRONG:#}\n{body}");
     if let Some(fields) =
         record.evaluation.as_ref().and_then(|evaluation| fields_text(evaluation.breakdown.as_ref()?))
@@ -97,7 +104,7 @@ fn show_text(data: &Data) -> String {
             }
         }
     }
-    let mut files = Table::new(["FILE", "BYTES"]);
+    let mut files = Table::new(FILES).keyed().cut_front(["FILE"]);
     for artefact in record.all_artefacts() {
         files.row([artefact.path.clone(), artefact.size.to_string()]);
     }
@@ -136,7 +143,8 @@ fn lines(data: &Data) -> Vec<(&'static str, String)> {
     lines.push(("repetition", record.repetition.to_string()));
     if let Some(output) = &record.outputs.agent_output {
         let why = output.error_message.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
-        lines.push(("agent's end", format!("{:?}{why}", output.status).to_lowercase()));
+        let status = format!("{:?}", output.status).to_lowercase();
+        lines.push(("agent's end", format!("{status}{why}")));
     }
     lines.push(("cost", cost_text(record)));
     lines.push(("time", time_text(record)));
@@ -172,8 +180,9 @@ fn reward_text(record: &TrialRecord) -> String {
 
 fn cost_text(record: &TrialRecord) -> String {
     let cost = &record.cost;
-    let dollars =
-        cost.estimated_cost_usd.map_or_else(|| UNPRICED.to_owned(), |dollars| format!("${dollars:.4}"));
+    let dollars = cost
+        .estimated_cost_usd
+        .map_or_else(|| UNPRICED.to_owned(), |dollars| format!("${}", rounded(dollars, 4)));
     let calls = text::count(usize::try_from(cost.model_calls).unwrap_or(usize::MAX), "call");
     let tokens = |count: Option<u64>| count.map_or_else(|| "?".to_owned(), |count| count.to_string());
     let mut parts = vec![
@@ -196,8 +205,8 @@ fn cost_text(record: &TrialRecord) -> String {
 fn time_text(record: &TrialRecord) -> String {
     let timing = &record.timing;
     format!(
-        "{:.2} s from {} (setup {}, agent {}, judge {})",
-        timing.total_seconds,
+        "{} s from {} (setup {}, agent {}, judge {})",
+        rounded(timing.total_seconds, 2),
         record.timestamp,
         number(timing.setup_seconds, 2),
         number(timing.agent_seconds, 2),

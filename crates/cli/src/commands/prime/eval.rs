@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use aec_base::decimal::rounded;
 use aec_base::problem::Problem;
 use aec_prime::FAMILY;
 use aec_prime::service::adapters::{self, AdapterStep};
@@ -165,7 +166,8 @@ pub(crate) fn eval(context: &Context, arguments: &PrimeEvalArguments) -> Result<
 
 fn render(context: &Context, data: &Data, ended: Option<&Evaluation>) -> Result<Outcome, Failure> {
     let outcome = Outcome::new(context.format, data, || {
-        let score = data.average_score.map(|score| format!("  mean score {score:.3}")).unwrap_or_default();
+        let score =
+            data.average_score.map(|score| format!("  mean score {}", rounded(score, 3))).unwrap_or_default();
         let status = data.status.as_deref().unwrap_or("started");
         format!("{}  {status}{score}  {}\n", data.evaluation_id, data.page)
     })?;

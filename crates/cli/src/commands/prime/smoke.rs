@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use aec_base::content::ContentStore;
+use aec_base::decimal::rounded;
 use aec_base::problem::Problem;
 use aec_base::settings::Setting;
 use aec_base::text::count;
@@ -32,7 +33,7 @@ use crate::commands::verify::judge;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::output::Outcome;
-use crate::table::Table;
+use crate::table::{Table, TableArguments};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -53,10 +54,14 @@ pub(crate) struct PrimeSmokeArguments {
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub(crate) num_examples: usize,
     #[command(flatten)]
+    pub(crate) table: TableArguments,
+    #[command(flatten)]
     pub(crate) endpoints: EndpointsArgument,
     #[command(flatten)]
     pub(crate) sandbox: SandboxArgument,
 }
+
+const COLUMNS: [&str; 5] = ["PLAYER", "TASK", "REWARD", "EXPECTED", "STOP"];
 
 #[derive(Serialize)]
 struct Data {
@@ -67,6 +72,7 @@ struct Data {
 }
 
 pub(crate) fn smoke(context: &Context, arguments: &PrimeSmokeArguments) -> Result<Outcome, Failure> {
+    arguments.table.apply(&[&COLUMNS])?;
     let mut narrator = Narrator::new(context)?;
     let exported = export_again(context, &arguments.package)?;
     let module = exported.manifest.name.clone();
@@ -192,15 +198,14 @@ fn problems(trials: &[Trial], rollouts: &[Verdict], players: usize) -> Vec<Probl
 }
 
 fn table(data: &Data) -> String {
-    let mut table = Table::new(["PLAYER", "TASK", "REWARD", "EXPECTED", "STOP"]);
+    let mut table = Table::new(COLUMNS).spare(["STOP"]).cut_front(["TASK"]).cut(["STOP"]);
     for rollout in &data.rollouts {
         let player = match rollout.player {
             Player::Reference => "reference",
             Player::Nothing => "nothing",
             Player::Model => "model",
         };
-        let number =
-            |reward: Option<f64>| reward.map_or_else(|| "-".to_owned(), |reward| format!("{reward:.3}"));
+        let number = |reward: Option<f64>| reward.map_or_else(|| "-".to_owned(), |reward| rounded(reward, 3));
         table.row([
             player.to_owned(),
             rollout.task_id.clone(),
@@ -209,6 +214,7 @@ fn table(data: &Data) -> String {
             rollout.stop_condition.clone().unwrap_or_else(|| "-".to_owned()),
         ]);
     }
+    table.label_tasks("TASK");
     table.render()
 }
 

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
+use aec_base::decimal::rounded;
 use aec_base::digest::Digest;
 use aec_base::problem::Problem;
 use aec_ledger::transcript;
@@ -26,7 +27,7 @@ use crate::commands::verify;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
-use crate::table::Table;
+use crate::table::{Table, TableArguments, paragraph};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -53,7 +54,13 @@ pub(crate) struct ReportBehavioralArguments {
     /// Write the report to this file as JSON
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) table: TableArguments,
 }
+
+const QUESTIONS: [&str; 2] = ["DID THEY", "TRIALS"];
+const KINDS: [&str; 7] =
+    ["KIND", "SHARE OF TURNS", "TRIALS MOSTLY SO", "THEN E", "THEN V", "THEN D", "THEN X"];
 
 /// A trial whose turns were read and labelled by rules.
 pub(crate) struct Analysed {
@@ -106,6 +113,7 @@ pub(crate) fn behavioral(
     context: &Context,
     arguments: &ReportBehavioralArguments,
 ) -> Result<Outcome, Failure> {
+    arguments.table.apply(&[&QUESTIONS, &KINDS])?;
     let source = Source::open(context, &arguments.chosen.experiments, &arguments.chosen.filter)?;
     source.selection()?;
     let (analysed, mut problems) = read(&source)?;
@@ -134,7 +142,7 @@ pub(crate) fn behavioral(
             .collect(),
         classifier: second,
     };
-    let mut outcome = Outcome::new(context.format, &data, || behaviour_text(&data))?;
+    let mut outcome = Outcome::new(context.format, &data, || paragraph(&behaviour_text(&data)))?;
     if let Some(path) = &arguments.output {
         write_json(&context.absolute(path)?, &data)?;
         outcome = outcome.remark(format!("Wrote {}.", aec_base::text::printable(&path.to_string_lossy())));
@@ -231,10 +239,10 @@ fn behaviour_text(data: &Data) -> String {
         summary.n_trials, summary.trials_with_behavioral_trace, summary.classified_trials
     );
     let share = |share: Share| match share.value() {
-        Some(value) => format!("{} of {} ({:.0} %)", share.yes, share.of, value * 100.0),
+        Some(value) => format!("{} of {} ({} %)", share.yes, share.of, rounded(value * 100.0, 0)),
         None => "unknown".to_owned(),
     };
-    let mut questions = Table::new(["DID THEY", "TRIALS"]);
+    let mut questions = Table::new(QUESTIONS).keyed();
     for (question, answer) in [
         ("look at an assigned file", workflow.inspected_files),
         ("look at all of them", workflow.inspected_all_files),
@@ -279,18 +287,17 @@ fn behaviour_text(data: &Data) -> String {
 }
 
 fn kinds_text(summary: &Summary) -> String {
-    let mut table =
-        Table::new(["KIND", "SHARE OF TURNS", "TRIALS MOSTLY SO", "THEN E", "THEN V", "THEN D", "THEN X"]);
+    let mut table = Table::new(KINDS).keyed();
     for kind in Kind::ALL {
         let row = summary.transitions.rows[kind.index()];
         table.row([
             kind.name().to_owned(),
             number(summary.bond_distribution.get(kind.name()).copied(), 3),
             summary.dominant_bond_counts.get(kind.name()).copied().unwrap_or(0).to_string(),
-            format!("{:.2}", row[0]),
-            format!("{:.2}", row[1]),
-            format!("{:.2}", row[2]),
-            format!("{:.2}", row[3]),
+            rounded(row[0], 2),
+            rounded(row[1], 2),
+            rounded(row[2], 2),
+            rounded(row[3], 2),
         ]);
     }
     format!(

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use aec_base::decimal::{self, rounded};
 use aec_base::problem::Problem;
 use aec_base::text::printable;
 use aec_report::compare::{Arm, Comparison, Metric, Part, Question, Sample, Side, compare as weigh};
@@ -14,7 +15,7 @@ use crate::commands::report::{ReportFilterArguments, Source};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::output::{Outcome, STRONG};
-use crate::table::Table;
+use crate::table::{Table, TableArguments, paragraph};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -38,12 +39,21 @@ pub(crate) struct ReportCompareArguments {
     /// Estimate how large the runs must be to detect this difference
     #[arg(long, value_name = "REWARD", default_value_t = 0.05)]
     pub(crate) detect: f64,
+    #[command(flatten)]
+    pub(crate) table: TableArguments,
 }
+
+/// What is compared in parts, a table for each.
+const PARTS: [&str; 3] = ["DIFFICULTY", "FAMILY", "TASK"];
+const METRIC_COLUMNS: [&str; 7] = ["METRIC", "BASE", "OTHER", "DIFFERENCE", "95 % INTERVAL", "P", "P (HOLM)"];
+const PART_COLUMNS: [&str; 7] =
+    ["TASKS", "BASE", "OTHER", "NONZERO", "DIFFERENCE", "95 % INTERVAL", "P (HOLM)"];
 
 /// Most parts shown.
 const SHOWN: usize = 20;
 
 pub(crate) fn compare(context: &Context, arguments: &ReportCompareArguments) -> Result<Outcome, Failure> {
+    arguments.table.apply(&[&METRIC_COLUMNS, &PARTS, &PART_COLUMNS])?;
     let (question, mut problems) = (question(arguments)?, Vec::new());
     let base = arm(context, arguments, &arguments.base, &mut problems)?;
     let other = arm(context, arguments, &arguments.other, &mut problems)?;
@@ -114,7 +124,7 @@ fn different(comparison: &Comparison) -> Failure {
 }
 
 fn comparison_text(comparison: &Comparison) -> String {
-    let mut table = Table::new(["METRIC", "BASE", "OTHER", "DIFFERENCE", "95 % INTERVAL", "P", "P (HOLM)"]);
+    let mut table = Table::new(METRIC_COLUMNS).keyed().spare(["P"]).wrap(["METRIC"]);
     for metric in &comparison.metrics {
         table.row([
             label(metric),
@@ -126,23 +136,28 @@ fn comparison_text(comparison: &Comparison) -> String {
             chance(metric.adjusted_p_value),
         ]);
     }
-    let mut text = format!(
-        "{STRONG}{}{STRONG:#}: {}.\n\nbase  {}\nother {}\n\n{}",
+    let mut sides = Table::facts();
+    sides.row(["base", comparison.base.as_str()]);
+    sides.row(["other", comparison.other.as_str()]);
+    let verdict = format!(
+        "{STRONG}{}{STRONG:#}: {}.\n",
         comparison.verdict.kind.name(),
-        printable(&comparison.verdict.sentence),
-        printable(&comparison.base),
-        printable(&comparison.other),
-        table.render()
+        printable(&comparison.verdict.sentence)
     );
-    for (title, parts) in [
-        ("DIFFICULTY", &comparison.by.difficulty),
-        ("FAMILY", &comparison.by.family),
-        ("TASK", &comparison.by.task),
-    ] {
+    let mut text = format!("{}\n{}\n{}", paragraph(&verdict), sides.render(), table.render());
+    let parts = [&comparison.by.difficulty, &comparison.by.family, &comparison.by.task];
+    for (title, parts) in PARTS.into_iter().zip(parts) {
         if parts.len() > 1 {
             text.push_str(&format!("\n{}", parts_table(title, parts)));
         }
     }
+    text.push_str(&paragraph(&remarks(comparison)));
+    text
+}
+
+/// What is said below the tables.
+fn remarks(comparison: &Comparison) -> String {
+    let mut text = String::new();
     if let Some(test) = &comparison.reward.mcnemar {
         text.push_str(&format!(
             "\nsolved by base alone {}, by other alone {}: McNemar p {}\n",
@@ -154,8 +169,9 @@ fn comparison_text(comparison: &Comparison) -> String {
     let power = &comparison.power;
     if let Some(smallest) = power.minimal_detectable_effect {
         text.push_str(&format!(
-            "a comparison of this size sees differences from {smallest:.3} ({:.0} % of the time)\n",
-            power.power * 100.0
+            "a comparison of this size sees differences from {} ({} % of the time)\n",
+            rounded(smallest, 3),
+            rounded(power.power * 100.0, 0)
         ));
     }
     let repetitions = match power.repetitions_needed {
@@ -166,7 +182,7 @@ fn comparison_text(comparison: &Comparison) -> String {
         .tasks_needed
         .map(|count| format!(", or {count} tasks with as many repetitions"))
         .unwrap_or_default();
-    text.push_str(&format!("to see {:.3} takes {repetitions}{tasks}\n", power.detect));
+    text.push_str(&format!("to see {} takes {repetitions}{tasks}\n", rounded(power.detect, 3)));
     for part in &comparison.frame {
         text.push_str(&format!(
             "not the same: {} is {} and {}\n",
@@ -179,8 +195,8 @@ fn comparison_text(comparison: &Comparison) -> String {
 }
 
 fn parts_table(title: &'static str, parts: &[Part]) -> String {
-    let mut table =
-        Table::new([title, "TASKS", "BASE", "OTHER", "NONZERO", "DIFFERENCE", "95 % INTERVAL", "P (HOLM)"]);
+    let header: Vec<&str> = [title].into_iter().chain(PART_COLUMNS).collect();
+    let mut table = Table::new(header).keyed().spare(["TASKS", "NONZERO", "P (HOLM)"]).cut_front([title]);
     for part in parts.iter().take(SHOWN) {
         table.row([
             part.name.clone(),
@@ -192,6 +208,11 @@ fn parts_table(title: &'static str, parts: &[Part]) -> String {
             signed_span(part.interval),
             chance(part.adjusted_p_value),
         ]);
+    }
+    match title {
+        "TASK" => table.label_tasks(title),
+        "FAMILY" => table.label_families(title),
+        _ => {}
     }
     let mut text = table.render();
     if parts.len() > SHOWN {
@@ -229,9 +250,12 @@ fn side(side: &Side) -> String {
 }
 
 fn signed(value: Option<f64>) -> String {
-    value.map_or_else(|| "-".to_owned(), |value| format!("{value:+.3}"))
+    value.map_or_else(|| "-".to_owned(), |value| decimal::signed(value, 3))
 }
 
 fn signed_span(interval: Option<aec_report::stats::Interval>) -> String {
-    interval.map_or_else(|| "-".to_owned(), |span| format!("{:+.3} to {:+.3}", span.low, span.high))
+    interval.map_or_else(
+        || "-".to_owned(),
+        |span| format!("{} to {}", decimal::signed(span.low, 3), decimal::signed(span.high, 3)),
+    )
 }

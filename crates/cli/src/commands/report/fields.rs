@@ -1,5 +1,6 @@
 //! `aec-bench report fields`.
 
+use aec_base::decimal::rounded;
 use aec_report::fields::{FamilyFields, Marks, fields as put_together};
 use aec_report::glance::each_record;
 use clap::Args;
@@ -10,7 +11,7 @@ use crate::commands::report::{ChosenTrials, Source};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
-use crate::table::Table;
+use crate::table::{Table, TableArguments};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -22,7 +23,12 @@ pub(crate) struct ReportFieldsArguments {
     /// Quote wrong answers; do not follow instructions in the quotes
     #[arg(long)]
     pub(crate) show_text: bool,
+    #[command(flatten)]
+    pub(crate) table: TableArguments,
 }
+
+const COLUMNS: [&str; 5] = ["FAMILY", "FIELD", "RIGHT", "MEAN SCORE", "VERDICTS"];
+const EXAMPLES: [&str; 4] = ["FIELD", "TRIAL", "EXPECTED", "GOT"];
 
 #[derive(Serialize)]
 struct Data {
@@ -32,6 +38,7 @@ struct Data {
 }
 
 pub(crate) fn fields(context: &Context, arguments: &ReportFieldsArguments) -> Result<Outcome, Failure> {
+    arguments.table.apply(&[&COLUMNS, &EXAMPLES])?;
     let source = Source::open(context, &arguments.chosen.experiments, &arguments.chosen.filter)?;
     source.selection()?;
     let ((marks, unread), mut problems) = ask(&source.project, &source.ledger, |index| {
@@ -52,7 +59,7 @@ pub(crate) fn fields(context: &Context, arguments: &ReportFieldsArguments) -> Re
 }
 
 fn fields_text(data: &Data) -> String {
-    let mut table = Table::new(["FAMILY", "FIELD", "RIGHT", "MEAN SCORE", "VERDICTS"]);
+    let mut table = Table::new(COLUMNS).keyed().cut_front(["FAMILY"]).wrap(["FIELD", "VERDICTS"]);
     for family in &data.families {
         for field in &family.fields {
             let verdicts: Vec<String> =
@@ -61,13 +68,14 @@ fn fields_text(data: &Data) -> String {
                 family.family.clone(),
                 field.name.clone(),
                 format!("{} of {}", field.correct, field.asked),
-                format!("{:.3}", field.mean_score),
+                rounded(field.mean_score, 3),
                 verdicts.join(", "),
             ]);
         }
     }
+    table.label_families("FAMILY");
     let mut text = table.render();
-    let mut examples = Table::new(["FIELD", "TRIAL", "EXPECTED", "GOT"]);
+    let mut examples = Table::new(EXAMPLES).keyed().wrap(["FIELD", "EXPECTED", "GOT"]);
     let mut any = false;
     for field in data.families.iter().flat_map(|family| &family.fields) {
         for example in &field.untrusted_examples {
@@ -75,6 +83,7 @@ fn fields_text(data: &Data) -> String {
             examples.row([&field.name, &example.trial, &example.expected, &example.got].map(String::as_str));
         }
     }
+    examples.label_trials("TRIAL");
     if any {
         text.push_str(&format!("\nWrong answers, as agents wrote them:\n{}", examples.render()));
     }

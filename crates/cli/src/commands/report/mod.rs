@@ -10,6 +10,7 @@ pub(crate) mod traces;
 
 use std::path::Path;
 
+use aec_base::decimal::rounded;
 use aec_base::problem::{Problem, Severity};
 use aec_base::project::Project;
 use aec_ledger::index::{Attempts, Filter};
@@ -200,15 +201,18 @@ impl From<UnitArgument> for Unit {
 }
 
 pub(crate) fn span(interval: Option<Interval>) -> String {
-    interval.map_or_else(|| "-".to_owned(), |span| format!("{:.3} to {:.3}", span.low, span.high))
+    interval.map_or_else(
+        || "-".to_owned(),
+        |span| format!("{} to {}", rounded(span.low, 3), rounded(span.high, 3)),
+    )
 }
 
 /// Dollars as text: `+` marks a sum that leaves out unknown costs.
 pub(crate) fn dollars(group: &Group) -> String {
     let took = &group.took;
     match took.without_cost {
-        0 => format!("{:.4}", took.cost_usd),
-        _ if took.cost_usd > 0.0 => format!("{:.4}+", took.cost_usd),
+        0 => rounded(took.cost_usd, 4),
+        _ if took.cost_usd > 0.0 => format!("{}+", rounded(took.cost_usd, 4)),
         _ => UNPRICED.to_owned(),
     }
 }

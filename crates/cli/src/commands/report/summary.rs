@@ -4,11 +4,12 @@ use aec_report::evaluate::evaluate;
 use aec_report::group::Unit;
 use clap::Args;
 
-use crate::commands::evaluate::{group_table, overview};
+use crate::commands::evaluate::{GROUP_COLUMNS, group_table, missing, overview};
 use crate::commands::report::{ReportFilterArguments, Source};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
+use crate::table::{TableArguments, paragraph};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -20,17 +21,21 @@ pub(crate) struct ReportSummaryArguments {
     pub(crate) experiments: Vec<String>,
     #[command(flatten)]
     pub(crate) filter: ReportFilterArguments,
+    #[command(flatten)]
+    pub(crate) table: TableArguments,
 }
 
 pub(crate) fn summary(context: &Context, arguments: &ReportSummaryArguments) -> Result<Outcome, Failure> {
+    arguments.table.apply(&GROUP_COLUMNS)?;
     let source = Source::open(context, &arguments.experiments, &arguments.filter)?;
-    let (selection, problems) = source.selection()?;
+    let (selection, mut problems) = source.selection()?;
     let evaluation = evaluate(&selection, Unit::Task);
+    problems.extend(missing(&evaluation));
     let outcome = Outcome::new(context.format, &evaluation, || {
-        let mut text = overview(&evaluation);
+        let mut text = paragraph(&overview(&evaluation));
         text.push_str(&format!("\n{}", group_table("AGENT", &evaluation.by.agent)));
         for note in &evaluation.notes {
-            text.push_str(&format!("\nNote: {note}.\n"));
+            text.push_str(&paragraph(&format!("\nNote: {note}.\n")));
         }
         text
     })?;

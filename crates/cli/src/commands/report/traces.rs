@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use aec_base::decimal::rounded;
 use aec_report::glance::each_record;
 use aec_report::trace::TraceFacts;
 use aec_report::traces::{Traces, traces as put_together};
@@ -13,7 +14,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
 use crate::progress::figures::UNPRICED;
-use crate::table::Table;
+use crate::table::{Table, TableArguments, paragraph};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -31,9 +32,33 @@ pub(crate) struct ReportTracesArguments {
     /// Show at most this many trials in the text
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub(crate) limit: usize,
+    #[command(flatten)]
+    pub(crate) table: TableArguments,
 }
 
+const CLASSES: [&str; 4] = ["CLASS", "TRIALS", "A TYPICAL ONE", "ITS CONVERSATION BELOW JOBS"];
+const TRIALS: [&str; 16] = [
+    "TRIAL",
+    "TASK",
+    "AGENT",
+    "REWARD",
+    "CLASS",
+    "STOP",
+    "TURNS",
+    "TOOLS",
+    "ERRORS",
+    "SUBMITTED",
+    "SOURCE",
+    "FIELDS",
+    "ERROR",
+    "TOKENS",
+    "USD",
+    "SECONDS",
+];
+const QUOTES: [&str; 2] = ["TRIAL", "SAID"];
+
 pub(crate) fn traces(context: &Context, arguments: &ReportTracesArguments) -> Result<Outcome, Failure> {
+    arguments.table.apply(&[&TRIALS, &CLASSES, &QUOTES])?;
     let source = Source::open(context, &arguments.chosen.experiments, &arguments.chosen.filter)?;
     source.selection()?;
     let contents = source.ledger.contents();
@@ -55,7 +80,7 @@ pub(crate) fn traces(context: &Context, arguments: &ReportTracesArguments) -> Re
 }
 
 fn traces_text(report: &Traces, limit: usize) -> String {
-    let mut classes = Table::new(["CLASS", "TRIALS", "A TYPICAL ONE", "ITS CONVERSATION BELOW JOBS"]);
+    let mut classes = Table::new(CLASSES).keyed().spare([CLASSES[3]]).cut_front([CLASSES[3]]);
     for row in &report.classes {
         let conversation = row.conversation.as_ref().map(|path| path.display().to_string());
         classes.row([
@@ -65,27 +90,26 @@ fn traces_text(report: &Traces, limit: usize) -> String {
             conversation.unwrap_or_else(|| "-".to_owned()),
         ]);
     }
-    let mut trials = Table::new([
-        "TRIAL",
-        "TASK",
-        "AGENT",
-        "REWARD",
-        "CLASS",
-        "STOP",
-        "TURNS",
-        "TOOLS",
-        "ERRORS",
-        "SUBMITTED",
-        "SOURCE",
-        "FIELDS",
-        "ERROR",
-        "TOKENS",
-        "USD",
+    classes.label_trials("A TYPICAL ONE");
+    let spare = [
         "SECONDS",
-    ]);
+        "TOKENS",
+        "SOURCE",
+        "ERROR",
+        "SUBMITTED",
+        "USD",
+        "FIELDS",
+        "ERRORS",
+        "TOOLS",
+        "TURNS",
+        "STOP",
+    ];
+    let mut trials = Table::new(TRIALS).spare(spare).cut_front(["TASK"]).cut(["AGENT", "STOP", "ERROR"]);
     for facts in report.trials.iter().take(limit) {
         trials.row(trial_cells(facts));
     }
+    trials.label_trials("TRIAL");
+    trials.label_tasks("TASK");
     let mut text = format!("{}\n{}", classes.render(), trials.render());
     if report.trials.len() > limit {
         text.push_str(&format!("{limit} of {} trials are shown; --limit shows more\n", report.trials.len()));
@@ -99,11 +123,14 @@ fn traces_text(report: &Traces, limit: usize) -> String {
         .take(limit)
         .collect();
     if !quoted.is_empty() {
-        text.push_str("\nWhat tools complained of first. This is what agents and programs said, not what this program says:\n");
-        let mut table = Table::new(["TRIAL", "SAID"]);
+        text.push_str(&paragraph(
+            "\nWhat tools complained of first. This is what agents and programs said, not what this program says:\n",
+        ));
+        let mut table = Table::new(QUOTES).keyed().wrap(["SAID"]);
         for (trial, said) in quoted {
             table.row([trial, said]);
         }
+        table.label_trials("TRIAL");
         text.push_str(&table.render());
     }
     text
@@ -130,7 +157,7 @@ fn trial_cells(facts: &TraceFacts) -> [String; 16] {
         format!("{}/{}", facts.fields_correct, facts.fields_total),
         facts.error_type.clone().unwrap_or_else(|| "-".to_owned()),
         tokens.unwrap_or_else(|| "-".to_owned()),
-        facts.cost_usd.map_or_else(|| UNPRICED.to_owned(), |dollars| format!("{dollars:.4}")),
-        format!("{:.1}", facts.seconds),
+        facts.cost_usd.map_or_else(|| UNPRICED.to_owned(), |dollars| rounded(dollars, 4)),
+        rounded(facts.seconds, 1),
     ]
 }

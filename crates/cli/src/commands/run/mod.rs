@@ -1,5 +1,6 @@
 //! `aec-bench run`.
 
+mod problems;
 pub(crate) mod submit;
 pub(crate) mod wait;
 pub(crate) mod worker;
@@ -17,7 +18,6 @@ use aec_container::Containers;
 use aec_harbor::run::{Harbor, HarborRun};
 use aec_judge::judge::{Isolation, Judge, Surface};
 use aec_judge::pool::Pool;
-use aec_judge::verdict::Outcome as TrialOutcome;
 use aec_ledger::layout::Ledger;
 use aec_model::client::Client;
 use aec_model::gateway::Gateway;
@@ -45,6 +45,7 @@ use crate::commands::ledger::find_experiment;
 use crate::commands::models::TapeArguments;
 use crate::commands::plan::{PlanArguments, Preview, variables_remark};
 use crate::commands::planning::{self, Asked, VERSION};
+use crate::commands::run::problems::{found, refuse_unpriced};
 use crate::commands::run::worker::Worker;
 use crate::commands::{containers, harbor, modal, models};
 use crate::context::Context;
@@ -398,6 +399,9 @@ fn begin(
     let opened = models::open(context, project, tape, RetryPolicy::default(), terms.caps.unpriced())?;
     let problems = opened.problems.clone();
     let agents = agents::prepare(plan, &project.root, &opened.client)?;
+    if tape.replay.is_none() {
+        refuse_unpriced(project, terms, &agents)?;
+    }
     let judge = judge(context, project, plan)?;
     let models = tape.name();
     let own = worker.map(|_| trials);
@@ -608,36 +612,6 @@ pub(crate) fn shared_with(
         tool_versions,
         control,
     }
-}
-
-/// The problems of a run, for the exit code and the envelope.
-fn found(ended: &RunEnded) -> Vec<Problem> {
-    let mut problems = Vec::new();
-    let resume = format!("aec-bench run --resume {}", ended.experiment_id);
-    if let Some(reason) = &ended.stopped {
-        let missing = ended.all.planned - ended.all.executed;
-        let what = match reason {
-            StopReason::Asked | StopReason::Insisted => "the run was stopped".to_owned(),
-            StopReason::Budget(message) => format!("the budget is used up: {message}"),
-            StopReason::Time => "the time is over".to_owned(),
-            StopReason::Faults(message) => format!("the run stopped after {message}"),
-            StopReason::Storage(message) => format!("the run cannot keep its records: {message}"),
-        };
-        let what = format!("{what}; {} not run", text::count(missing, "trial"));
-        let fix = match reason {
-            StopReason::Budget(_) => format!("go on with `{resume}` and a higher budget, say --max-cost"),
-            _ => format!("go on with `{resume}`"),
-        };
-        problems.push(Problem::error(what).id("E060").fix(fix));
-    }
-    for (outcome, id) in [(TrialOutcome::InfraFault, "E061"), (TrialOutcome::VerifierFault, "E062")] {
-        if let Some(count) = ended.all.outcomes.get(&outcome) {
-            let what = format!("{} ended in {}", text::count(*count, "trial"), outcome.name());
-            let problem = Problem::warning(what).id(id).why("this says nothing about the agents");
-            problems.push(problem.fix(format!("see `aec-bench ledger list`, then `{resume} --rerun infra`")));
-        }
-    }
-    problems
 }
 
 fn rerun(which: &[String], trials: &[PlannedTrial]) -> Result<Rerun, Failure> {

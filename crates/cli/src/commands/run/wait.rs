@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use aec_base::decimal::rounded;
 use aec_base::problem::Problem;
 use aec_base::text;
 use aec_cluster::contract::{Contract, Folder, Jobs};
@@ -165,7 +166,7 @@ fn line(contract: &Contract, sum: &Sum, elapsed: Duration) -> String {
     );
     if sum.spent > 0 {
         #[expect(clippy::cast_precision_loss, reason = "dollars for people")]
-        line.push_str(&format!(", ${:.2}", sum.spent as f64 / 1e6));
+        line.push_str(&format!(", ${}", rounded(sum.spent as f64 / 1e6, 2)));
     }
     line
 }
@@ -226,7 +227,7 @@ fn ended(context: &Context, submission: &Submission, mut problems: Vec<Problem>)
         state: if missing == 0 { State::Complete.name() } else { State::Incomplete.name() },
         agents: Some(status.agents),
         all: Some(status.all),
-        cost_usd: Some(status.cost_usd),
+        cost_usd: status.cost_usd,
         ..data(submission)
     };
     let outcome = Outcome::new(context.format, &data, || {

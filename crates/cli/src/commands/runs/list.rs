@@ -1,5 +1,6 @@
 //! `aec-bench runs list`.
 
+use aec_base::decimal::rounded;
 use aec_base::settings::Setting;
 use aec_run::status::{State, Status, status as status_of};
 use clap::Args;
@@ -37,7 +38,7 @@ struct ListData {
 }
 
 pub(crate) fn list(context: &Context, arguments: &RunsListArguments) -> Result<Outcome, Failure> {
-    arguments.table.check(&COLUMNS)?;
+    arguments.table.apply(&[&COLUMNS])?;
     let (project, ledger) = open(context, &arguments.ledger_root)?;
     let jobs = project.settings.path(Setting::Jobs);
     let experiments = ledger.experiments()?;
@@ -56,16 +57,15 @@ pub(crate) fn list(context: &Context, arguments: &RunsListArguments) -> Result<O
     runs.sort_by_key(|status| std::cmp::Reverse(started(status)));
     runs.truncate(arguments.limit);
     let data = ListData { total: experiments.len(), runs };
-    let outcome =
-        Outcome::new(context.format, &data, || list_text(&data, &arguments.table))?.problems(problems);
+    let outcome = Outcome::new(context.format, &data, || list_text(&data))?.problems(problems);
     Ok(if data.total == 0 { outcome.remark("No runs yet. `aec-bench run` makes one.") } else { outcome })
 }
 
-fn list_text(data: &ListData, shown: &TableArguments) -> String {
+fn list_text(data: &ListData) -> String {
     if data.runs.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(COLUMNS).shown(shown).spare(["STARTED", "SCORED", "COST"]);
+    let mut table = Table::new(COLUMNS).spare(["STARTED", "SCORED", "COST"]).cut(["EXPERIMENT"]);
     for run in &data.runs {
         let planned =
             if run.state == State::Unplanned { "?".to_owned() } else { run.all.planned.to_string() };
@@ -74,7 +74,7 @@ fn list_text(data: &ListData, shown: &TableArguments) -> String {
             run.state.name().to_owned(),
             format!("{} of {planned}", run.all.executed),
             run.all.scored().to_string(),
-            run.all.mean_reward().map_or_else(|| "-".to_owned(), |mean| format!("{mean:.3}")),
+            run.all.mean_reward().map_or_else(|| "-".to_owned(), |mean| rounded(mean, 3)),
             cost(run.past.spent.money, run.unpriced),
             run.sessions.last().map_or_else(|| "-".to_owned(), |session| session.started_at.to_string()),
         ]);

@@ -1,5 +1,6 @@
 //! `aec-bench runs status`.
 
+use aec_base::decimal::{dollars, rounded};
 use aec_base::settings::Setting;
 use aec_base::text;
 use aec_cluster::overview::Overview;
@@ -16,7 +17,8 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Outcome, STRONG};
 use crate::progress::figures::cost;
-use crate::progress::run::tally_table;
+use crate::progress::run::{TALLY_COLUMNS, tally_table};
+use crate::table::{TableArguments, paragraph};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -26,34 +28,40 @@ pub(crate) struct RunsStatusArguments {
     #[arg(value_name = "EXPERIMENT")]
     pub(crate) experiment: String,
     #[command(flatten)]
+    pub(crate) table: TableArguments,
+    #[command(flatten)]
     pub(crate) ledger_root: LedgerRootArgument,
 }
 
 pub(crate) fn status(context: &Context, arguments: &RunsStatusArguments) -> Result<Outcome, Failure> {
+    arguments.table.apply(&[&TALLY_COLUMNS, &cluster::COLUMNS])?;
     let (project, ledger) = open(context, &arguments.ledger_root)?;
     let experiment = find_experiment(&ledger, &arguments.experiment)?;
     let status = status_of(&ledger, &project.settings.path(Setting::Jobs), &experiment)?;
     let mut problems = status.problems.clone();
     let cluster = cluster::overview(context, &ledger.experiment(&experiment), &status, &mut problems);
     let budget = status.terms.caps.budget(models::experiment_budget(&project));
-    let data = StatusData { status: &status, budget: Purse::new(status.past.spent, budget), cluster };
+    let data = StatusData { status: &status, budget: Purse::new(&status.past, budget), cluster };
     let outcome = Outcome::new(context.format, &data, || {
         let mut text = status_text(&status, &data.budget);
         if let Some(cluster) = &data.cluster {
             text.push_str(&cluster::text(cluster));
         }
-        text
+        paragraph(&text)
     })?;
     let outcome = outcome.problems(problems);
     let waiting = data.cluster.as_ref().is_some_and(cluster::is_expected);
     Ok(match status.state {
         State::Incomplete if waiting => outcome.remark("Its shards are waiting for the cluster."),
-        State::Incomplete => {
+        State::Incomplete | State::Complete => {
             let flags = |cluster: &Overview| cluster::flags(cluster.engine, cluster.shards.len());
             let how = data.cluster.as_ref().map(flags).unwrap_or_default();
-            outcome.remark(format!("Go on with `aec-bench run --resume {experiment}{how}`."))
+            match status.all.continuation(&experiment) {
+                Some(command) => outcome.remark(format!("Go on with `{command}{how}`.")),
+                None => outcome,
+            }
         }
-        _ => outcome,
+        State::Running | State::Unplanned => outcome,
     })
 }
 
@@ -71,12 +79,11 @@ pub(crate) struct StatusData<'a> {
 pub(crate) fn status_text(status: &Status, budget: &Purse) -> String {
     let mut text = format!("{STRONG}{}{STRONG:#}  {}\n\n", status.experiment_id, status.state.name());
     text.push_str(&tally_table(&status.agents, &status.all));
-    text.push_str(&match (budget.max_usd, budget.left_usd) {
-        (Some(most), Some(left)) => {
-            format!("\ncost so far: ${:.4} of ${most:.4}, ${left:.4} left\n", budget.spent_usd)
-        }
-        _ => format!("\ncost so far: {}\n", cost(status.past.spent.money, status.unpriced)),
-    });
+    text.push_str(&format!("\ncost so far: {}", cost(status.past.spent.money, status.unpriced)));
+    if let (Some(most), Some(left)) = (budget.max_usd, budget.left_usd) {
+        text.push_str(&format!(" of {}, {} left", dollars(most), dollars(left)));
+    }
+    text.push('\n');
     if let (Some(most), Some(left)) = (budget.max_tokens, budget.left_tokens) {
         text.push_str(&format!("tokens so far: {} of {most}, {left} left\n", budget.spent_tokens));
     }
@@ -109,7 +116,7 @@ pub(crate) fn under_way_text(state: State, under_way: &[UnderWay]) -> String {
     for attempt in under_way.iter().take(20) {
         let silent = attempt
             .silent_seconds
-            .map(|seconds| format!(", last event {seconds:.0} s ago"))
+            .map(|seconds| format!(", last event {} s ago", rounded(seconds, 0)))
             .unwrap_or_default();
         text.push_str(&format!("  {} attempt {}{silent}\n", attempt.trial_id, attempt.attempt));
     }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use aec_base::decimal::rounded;
 use aec_base::name::Name;
 use aec_evolve::event::Kind;
 use aec_evolve::view::{EliteView, View};
@@ -10,11 +11,12 @@ use clap::{Args, ValueHint};
 use serde::Serialize;
 
 use crate::commands::evolve::export::write_files;
-use crate::commands::evolve::words::archive_text;
+use crate::commands::evolve::words::{ARCHIVE, archive_text};
 use crate::commands::evolve::{git, run};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Outcome, STRONG};
+use crate::table::TableArguments;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -30,6 +32,8 @@ pub(crate) struct SwarmBestArguments {
     /// Directory to write the files of the best candidate into; it must not exist
     #[arg(long, short, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) table: TableArguments,
 }
 
 #[derive(Serialize)]
@@ -43,6 +47,7 @@ pub(crate) struct Found {
 }
 
 pub(crate) fn best(context: &Context, arguments: &SwarmBestArguments) -> Result<Outcome, Failure> {
+    arguments.table.apply(&[&ARCHIVE])?;
     let project = context.project(Vec::new())?;
     let view = View::read(&run(&project, Kind::Swarm, &arguments.run)?)?;
     let mut directory = None;
@@ -62,7 +67,7 @@ pub(crate) fn best(context: &Context, arguments: &SwarmBestArguments) -> Result<
         archive: view.archive.iter().take(arguments.limit).cloned().collect(),
     };
     Outcome::new(context.format, &data, || {
-        let mean = data.mean.map_or_else(String::new, |mean| format!("  mean reward {mean:.3}"));
+        let mean = data.mean.map_or_else(String::new, |mean| format!("  mean reward {}", rounded(mean, 3)));
         let mut text = format!("{STRONG}{}{STRONG:#}{mean}\n", data.best);
         text.push_str(&archive_text(&data.archive, arguments.limit, view.cells));
         text

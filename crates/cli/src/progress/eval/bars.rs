@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use aec_base::decimal::rounded;
 use aec_base::text::count;
 use aec_run::control::Wish;
 
@@ -39,7 +40,9 @@ pub(super) fn picture(state: &State, wish: Wish, now: Instant, columns: usize) -
 }
 
 fn line(tally: &Tally) -> String {
-    let reward = tally.mean().map_or_else(|| "no reward yet".to_owned(), |mean| format!("reward {mean:.2}"));
+    let reward = tally
+        .mean()
+        .map_or_else(|| "no reward yet".to_owned(), |mean| format!("reward {}", rounded(mean, 2)));
     let started = &tally.started;
     format!(
         "  {} with {}: {}/{}, {reward}, {}",

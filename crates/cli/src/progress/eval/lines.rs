@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use aec_base::decimal::rounded;
 use aec_base::text::count;
 use aec_eval::event::{EvalEvent, EvalStarted};
 
@@ -81,7 +82,8 @@ pub(crate) fn progress(state: &State) -> String {
     let (done, all) = state.progress();
     #[expect(clippy::cast_precision_loss, reason = "a share of a bar")]
     let share = done as f64 / all.max(1) as f64;
-    let mut line = format!("Progress: {} {done}/{all} ({:.0}%)", bar(share, CELLS), (share * 100.0).floor());
+    let mut line =
+        format!("Progress: {} {done}/{all} ({}%)", bar(share, CELLS), rounded((share * 100.0).floor(), 0));
     match state.evaluations.as_slice() {
         [one] => line.push_str(&figures(one)),
         several => {
@@ -94,7 +96,7 @@ pub(crate) fn progress(state: &State) -> String {
 }
 
 fn figures(tally: &Tally) -> String {
-    let mut text = tally.mean().map(|mean| format!(" reward {mean:.2}")).unwrap_or_default();
+    let mut text = tally.mean().map(|mean| format!(" reward {}", rounded(mean, 2))).unwrap_or_default();
     if tally.errors > 0 {
         text.push_str(&format!(", {}", count(tally.errors, "error")));
     }

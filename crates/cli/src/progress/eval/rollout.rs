@@ -1,5 +1,6 @@
 //! A rollout as text: the messages, calls and results, its reward and its timing.
 
+use aec_base::decimal::rounded;
 use aec_base::secret::Redactor;
 use serde_json::Value;
 
@@ -29,11 +30,11 @@ pub(crate) fn lines(row: &[u8], environment: &str, redactor: &Redactor) -> Vec<S
     }
     let seconds = |key: &str| row["timing"][key]["duration"].as_f64().unwrap_or_default();
     lines.push(format!(
-        "timing: {:.3} s in all, model {:.3} s, environment {:.3} s, scoring {:.3} s",
-        row["timing"]["total"].as_f64().unwrap_or_default(),
-        seconds("model"),
-        seconds("env"),
-        seconds("scoring")
+        "timing: {} s in all, model {} s, environment {} s, scoring {} s",
+        rounded(row["timing"]["total"].as_f64().unwrap_or_default(), 3),
+        rounded(seconds("model"), 3),
+        rounded(seconds("env"), 3),
+        rounded(seconds("scoring"), 3)
     ));
     lines
 }

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use aec_base::decimal::rounded;
 use aec_run::control::{Control, Wish};
 use ratatui::Frame;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -96,7 +97,7 @@ fn row(tally: &Tally) -> String {
     let started = &tally.started;
     #[expect(clippy::cast_precision_loss, reason = "a share of a bar")]
     let share = tally.done() as f64 / started.total().max(1) as f64;
-    let reward = tally.mean().map_or_else(|| "-".to_owned(), |mean| format!("{mean:.3}"));
+    let reward = tally.mean().map_or_else(|| "-".to_owned(), |mean| rounded(mean, 3));
     let over = if tally.is_over { "  done" } else { "" };
     format!(
         "{} {} {}/{}  reward {reward}  errors {}  retries {}  {}  {}{over}",
@@ -112,7 +113,7 @@ fn row(tally: &Tally) -> String {
 }
 
 fn latest_row(latest: &Latest, state: &State) -> String {
-    let reward = latest.reward.map_or_else(|| "-".to_owned(), |reward| format!("{reward:.3}"));
+    let reward = latest.reward.map_or_else(|| "-".to_owned(), |reward| rounded(reward, 3));
     format!(
         "{} example {:>5} rollout {:>3}  reward {reward:>6}  {:>7.2} s  {}",
         fill(state.name(latest.evaluation), 24),

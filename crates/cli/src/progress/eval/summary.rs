@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use aec_base::decimal::rounded;
 use aec_base::text::count;
 use aec_eval::evaluation::Ended;
 use aec_eval::results::metadata::Metadata;
@@ -25,7 +26,7 @@ pub(crate) fn summary_text(ended: &[Ended]) -> String {
             let cost = cost(one.spent.spent, one.spent.unpriced_calls);
             let all = one.cost.map_or(0.0, |all| all.total_usd);
             let before = if all > one.spent.spent.dollars() {
-                format!(", ${all:.4} with earlier sessions")
+                format!(", ${} with earlier sessions", rounded(all, 4))
             } else {
                 String::new()
             };
@@ -46,7 +47,7 @@ pub(crate) fn saved_text(metadata: &Metadata, summary: &Summary) -> String {
     );
     text.push_str(&results(summary));
     if let Some(cost) = metadata.cost {
-        let _ = writeln!(text, "  Cost: ${:.4}", cost.total_usd);
+        let _ = writeln!(text, "  Cost: ${}", rounded(cost.total_usd, 4));
     }
     text
 }
@@ -56,7 +57,8 @@ fn results(summary: &Summary) -> String {
     let mut text = String::from("Results:\n");
     match &summary.reward {
         Some(reward) => {
-            let _ = writeln!(text, "  Reward: {:.2} ± {:.2}", reward.mean, reward.deviation);
+            let _ =
+                writeln!(text, "  Reward: {} ± {}", rounded(reward.mean, 2), rounded(reward.deviation, 2));
         }
         None => text.push_str("  Reward: none\n"),
     }
@@ -64,11 +66,12 @@ fn results(summary: &Summary) -> String {
         let _ = writeln!(text, "  {name}: {}", mean_and_deviation(statistic));
     }
     if let Some(error) = summary.reward.and_then(|reward| reward.standard_error) {
-        let _ = writeln!(text, "  Standard error of the mean reward: {error:.4}");
+        let _ = writeln!(text, "  Standard error of the mean reward: {}", rounded(error, 4));
     }
     for (name, passes) in [("pass@k", &summary.pass_at_k), ("pass^k", &summary.pass_all_k)] {
         if !passes.is_empty() {
-            let passes: Vec<String> = passes.iter().map(|(k, share)| format!("{k}: {share:.3}")).collect();
+            let passes: Vec<String> =
+                passes.iter().map(|(k, share)| format!("{k}: {}", rounded(*share, 3))).collect();
             let _ = writeln!(text, "  {name}: {} (reward ≥ {})", passes.join(", "), summary.pass_threshold);
         }
     }
@@ -80,25 +83,25 @@ fn results(summary: &Summary) -> String {
         };
         let _ = writeln!(
             text,
-            "  Tokens: {} in and {} out in all, {:.1} and {:.1} per rollout",
+            "  Tokens: {} in and {} out in all, {} and {} per rollout",
             whole(usage.total.input_tokens),
             whole(usage.total.output_tokens),
-            usage.mean.input_tokens,
-            usage.mean.output_tokens
+            rounded(usage.mean.input_tokens, 1),
+            rounded(usage.mean.output_tokens, 1)
         );
     }
     if let Some(timing) = &summary.timing {
         let _ = writeln!(
             text,
-            "  Seconds per rollout: {:.3} (from {:.3} to {:.3}); model {:.3}, environment {:.3}, scoring {:.3}, \
-             overhead {:.3}",
-            timing.total.mean,
-            timing.total.min,
-            timing.total.max,
-            timing.model.mean,
-            timing.env.mean,
-            timing.scoring.mean,
-            timing.overhead.mean
+            "  Seconds per rollout: {} (from {} to {}); model {}, environment {}, scoring {}, \
+             overhead {}",
+            rounded(timing.total.mean, 3),
+            rounded(timing.total.min, 3),
+            rounded(timing.total.max, 3),
+            rounded(timing.model.mean, 3),
+            rounded(timing.env.mean, 3),
+            rounded(timing.scoring.mean, 3),
+            rounded(timing.overhead.mean, 3)
         );
     }
     if !summary.stop_conditions.is_empty() {

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use aec_base::decimal::rounded;
 use aec_judge::verdict::Outcome;
 use aec_run::event::{RunStarted, StopReason, TrialRef};
 use aec_run::tally::AgentTally;
@@ -17,7 +18,7 @@ pub(crate) fn trials(state: &State) -> String {
 /// `reward 0.61 (of 110)`.
 pub(crate) fn reward(tally: &AgentTally) -> String {
     match tally.mean_reward() {
-        Some(mean) => format!("reward {mean:.2} (of {})", grouped(tally.counted() as u64)),
+        Some(mean) => format!("reward {} (of {})", rounded(mean, 2), grouped(tally.counted() as u64)),
         None => format!("reward {UNKNOWN} (of 0)"),
     }
 }
@@ -153,7 +154,7 @@ pub(crate) fn end(state: &State) -> Option<String> {
             many(ended.all.planned, "trial")
         ),
         reward(&ended.all),
-        figures::cost(ended.spent, state.unpriced),
+        figures::cost(ended.spent.unwrap_or_default(), ended.unpriced),
         span(ended.duration),
     ];
     if let Some(reason) = &ended.stopped {

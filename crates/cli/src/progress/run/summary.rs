@@ -1,12 +1,13 @@
 //! The result of a run: planned against executed trials for each agent, and what the run took.
 
+use aec_base::decimal::rounded;
 use aec_base::text::printable;
 use aec_judge::verdict::Outcome;
 use aec_run::event::{RunEnded, StopReason};
 use aec_run::tally::AgentTally;
 
 use super::phrases::stop_reason;
-use crate::progress::figures::{UNKNOWN, grouped, many, money, span};
+use crate::progress::figures::{UNKNOWN, cost, grouped, many, span};
 use crate::table::Table;
 
 pub(crate) fn summary_text(ended: &RunEnded) -> String {
@@ -16,7 +17,7 @@ pub(crate) fn summary_text(ended: &RunEnded) -> String {
         "{} in {}: {}, {}, {} tokens\n",
         many(ended.recorded, "attempt"),
         span(ended.duration),
-        money(ended.spent),
+        cost(ended.spent.unwrap_or_default(), ended.unpriced),
         count(ended.calls, "call"),
         grouped(ended.tokens),
     ));
@@ -32,23 +33,46 @@ pub(crate) fn summary_text(ended: &RunEnded) -> String {
     if let Some(reason) = &ended.stopped {
         text.push_str(&format!("stopped: {}\n", printable(&stop_reason(reason)).replace('\n', " ")));
     }
-    if missing(&ended.all) + not_final(&ended.all) > 0 {
+    if let Some(command) = ended.all.continuation(&ended.experiment_id) {
         // The cap still applies, so a session within it would end at once.
         let more = match ended.stopped {
             Some(StopReason::Budget(_)) => " --max-cost DOLLARS (more than the cap that is used up)",
             _ => "",
         };
-        text.push_str(&format!("continue with: aec-bench run --resume {}{more}\n", ended.experiment_id));
+        text.push_str(&format!("continue with: {command}{more}\n"));
     }
     text
 }
 
+/// The columns of the table of planned against executed trials, with one for each outcome.
+pub(crate) const TALLY_COLUMNS: [&str; 11] = [
+    "agent",
+    "planned",
+    "executed",
+    "scored",
+    "agent_fault",
+    "infra_fault",
+    "verifier_fault",
+    "cancelled",
+    "unverified",
+    "missing",
+    "mean reward",
+];
+
 /// Planned against executed trials, with a line for each agent and one for all of them.
 pub(crate) fn tally_table(agents: &[AgentTally], all: &AgentTally) -> String {
-    let mut header = vec!["agent", "planned", "executed"];
-    header.extend(Outcome::ALL.map(Outcome::name));
-    header.extend(["missing", "mean reward"]);
-    let mut table = Table::new(header);
+    let mut table = Table::new(TALLY_COLUMNS)
+        .keyed()
+        .spare([
+            "missing",
+            "unverified",
+            "cancelled",
+            "verifier_fault",
+            "infra_fault",
+            "agent_fault",
+            "scored",
+        ])
+        .cut(["agent"]);
     for tally in agents.iter().chain([all]) {
         table.row(cells(tally));
     }
@@ -57,25 +81,14 @@ pub(crate) fn tally_table(agents: &[AgentTally], all: &AgentTally) -> String {
 
 fn cells(tally: &AgentTally) -> Vec<String> {
     let outcomes = Outcome::ALL.map(|outcome| tally.outcomes.get(&outcome).copied().unwrap_or(0));
-    let numbers = [tally.planned, tally.executed].into_iter().chain(outcomes).chain([missing(tally)]);
+    let numbers = [tally.planned, tally.executed].into_iter().chain(outcomes).chain([tally.missing()]);
     let mut cells = vec![tally.agent.as_ref().map_or_else(|| "all".to_owned(), ToString::to_string)];
     cells.extend(numbers.map(|number| grouped(number as u64)));
     cells.push(match tally.mean_reward() {
-        Some(mean) => format!("{mean:.4} of {}", grouped(tally.counted() as u64)),
+        Some(mean) => format!("{} of {}", rounded(mean, 4), grouped(tally.counted() as u64)),
         None => format!("{UNKNOWN} of 0"),
     });
     cells
-}
-
-/// Trials without a result.
-fn missing(tally: &AgentTally) -> usize {
-    let cancelled = tally.outcomes.get(&Outcome::Cancelled).copied().unwrap_or(0);
-    tally.planned.saturating_sub(tally.executed + cancelled)
-}
-
-/// Trials whose latest attempt says nothing about the agent.
-fn not_final(tally: &AgentTally) -> usize {
-    tally.outcomes.iter().filter(|(outcome, _)| !outcome.is_final()).map(|(_, count)| count).sum()
 }
 
 fn count(number: u64, noun: &str) -> String {
@@ -85,12 +98,18 @@ fn count(number: u64, noun: &str) -> String {
 #[cfg(test)]
 mod tests {
     use aec_base::digest::Digest;
+    use aec_model::money::MicroDollars;
 
     use super::super::samples;
     use super::*;
 
     fn shown(ended: &RunEnded) -> String {
         anstream::adapter::strip_str(&summary_text(ended)).to_string()
+    }
+
+    #[test]
+    fn every_outcome_has_its_column() {
+        assert_eq!(TALLY_COLUMNS[3..9], Outcome::ALL.map(Outcome::name));
     }
 
     #[test]
@@ -107,6 +126,18 @@ mod tests {
         ended.head = Some(Digest::of(b"head"));
         ended.stopped = Some(StopReason::Budget("no room for \u{1b}[31mthis call".to_owned()));
         insta::assert_snapshot!(shown(&ended));
+    }
+
+    #[test]
+    fn what_has_no_price_is_not_free() {
+        let cost_of = |spent, unpriced| {
+            let text = shown(&RunEnded { spent, unpriced, ..samples::run_ended() });
+            let line = text.lines().find(|line| line.starts_with("50 attempts")).unwrap();
+            line.split(", ").nth(0).unwrap().split(": ").nth(1).unwrap().to_owned()
+        };
+        assert_eq!(cost_of(None, 2), "unpriced");
+        assert_eq!(cost_of(Some(MicroDollars(10_000)), 2), "$0.01 and 2 unpriced");
+        assert_eq!(cost_of(Some(MicroDollars::ZERO), 0), "$0.00");
     }
 
     #[test]

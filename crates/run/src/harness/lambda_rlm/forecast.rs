@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use aec_base::decimal::rounded;
 use aec_model::client::Model;
 use aec_model::message::Usage;
 use aec_model::money::MicroDollars;
@@ -121,8 +122,11 @@ impl fmt::Display for Forecast {
         let cost = self.cost.map_or_else(|| "no price is known".to_owned(), |cost| format!("about {cost}"));
         write!(
             f,
-            "{} calls with reviews and writing, about {} tokens read and {} written, accuracy at least {:.3}, {cost}",
-            self.calls, self.input_tokens, self.output_tokens, self.accuracy
+            "{} calls with reviews and writing, about {} tokens read and {} written, accuracy at least {}, {cost}",
+            self.calls,
+            self.input_tokens,
+            self.output_tokens,
+            rounded(self.accuracy, 3)
         )
     }
 }

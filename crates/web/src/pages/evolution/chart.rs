@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 
+use aec_base::decimal::{rounded, signed};
 use aec_base::name::Name;
 use aec_base::text;
 use aec_evolve::gate::Rejection;
@@ -100,7 +101,7 @@ pub(super) fn show(html: &mut Html, view: &View) {
 
 fn number(value: f64) -> String {
     // Adding zero turns a negative zero into zero.
-    let shown = format!("{:.1}", value + 0.0);
+    let shown = rounded(value, 1);
     shown.strip_suffix(".0").unwrap_or(&shown).to_owned()
 }
 
@@ -287,7 +288,7 @@ fn means(html: &mut Html, view: &View, marks: &[Mark<'_>]) {
     // Rewards are between 0 and 1 unless the data tell otherwise.
     let (low, high) = range(values, 0.0, 1.0);
     let scale = Scale { low, high, from: MEANS.0, to: MEANS.1 };
-    axis(html, &scale, "Mean reward", |value| format!("{value:.1}"));
+    axis(html, &scale, "Mean reward", |value| rounded(value, 1));
     for mark_ in marks {
         let Some(candidate) = mark_.candidate else { continue };
         let Some(mean) = candidate.mean.filter(|mean| mean.is_finite()) else { continue };
@@ -336,9 +337,14 @@ fn gains(html: &mut Html, view: &View, marks: &[Mark<'_>]) {
     let threshold = view.settings.as_ref().map(|settings| settings.acceptance.improvement_threshold);
     let (low, high) = range(values.chain(threshold), -0.1, 0.1);
     let scale = Scale { low, high, from: GAINS.0, to: GAINS.1 };
-    axis(html, &scale, "Gain in reward", |value| {
-        if value.abs() < 1e-9 { "0".to_owned() } else { format!("{value:+.2}") }
-    });
+    axis(
+        html,
+        &scale,
+        "Gain in reward",
+        |value| {
+            if value.abs() < 1e-9 { "0".to_owned() } else { signed(value, 2) }
+        },
+    );
     line(html, "axis", (LEFT, scale.place(0.0)), (RIGHT, scale.place(0.0)));
     if let Some(threshold) = threshold.filter(|threshold| threshold.is_finite()) {
         let y = scale.place(threshold);

@@ -1,5 +1,6 @@
 //! The parts of a run's page: head, chart, lineage, cycles, agents, archive, notes.
 
+use aec_base::decimal::rounded;
 use aec_base::name::Name;
 use aec_base::text;
 use aec_evolve::event::Kind;
@@ -10,7 +11,7 @@ use aec_report::html::clip;
 use aec_report::stats::Interval;
 
 use super::{Place, chart, lineage, noun};
-use crate::evolutions::{best, known_cost, made};
+use crate::evolutions::{best, made};
 use crate::href::Href;
 use crate::html::{Align, Cell, Class, Html, facts, table};
 use crate::pages::{Pager, experiments};
@@ -71,8 +72,6 @@ pub(super) fn span(low: Option<f64>, high: Option<f64>) -> Option<Interval> {
 }
 
 fn numbers(html: &mut Html, view: &View) {
-    let part =
-        |spent: f64, unpriced: u64| words::cost(spent, usize::try_from(unpriced).unwrap_or(usize::MAX));
     let best = best(view);
     let interval = words::span(best.and_then(|best| span(best.low, best.high)));
     let trials = best.map_or(0, |best| best.trials);
@@ -100,12 +99,12 @@ fn numbers(html: &mut Html, view: &View) {
             "tests, of the most allowed".to_owned(),
         ),
         (
-            known_cost(view),
+            view.cost.known(),
             format!(
                 "{}trials {}, proposing {}",
                 view.cost.left_out().map_or_else(String::new, |left_out| format!("and {left_out}; ")),
-                part(view.cost.trials_usd, view.cost.unpriced_trials),
-                part(view.cost.voices_usd, view.cost.unpriced_calls)
+                view.cost.trials(),
+                view.cost.voices()
             ),
         ),
     ] {
@@ -224,9 +223,9 @@ fn evidence(value: f64) -> String {
     match value {
         value if !value.is_finite() => words::UNKNOWN.to_owned(),
         value if value >= 1e6 => format!("{value:.1e}"),
-        value if value >= 100.0 => format!("{value:.0}"),
-        value if value >= 10.0 => format!("{value:.1}"),
-        value => format!("{value:.2}"),
+        value if value >= 100.0 => rounded(value, 0),
+        value if value >= 10.0 => rounded(value, 1),
+        value => rounded(value, 2),
     }
 }
 
@@ -375,9 +374,9 @@ fn archive(html: &mut Html, view: &View, place: &Place<'_>, link: &dyn Fn(&Name)
                 words::share(Some(elite.mean)).into(),
                 words::span(span(Some(elite.low), Some(elite.high))).into(),
                 words::count(elite.trials).into(),
-                format!("{:.0}", works.prompt_letters).into(),
-                format!("{:.0}", works.tokens).into(),
-                format!("{:.2}", works.calls).into(),
+                rounded(works.prompt_letters, 0).into(),
+                rounded(works.tokens, 0).into(),
+                rounded(works.calls, 2).into(),
                 words::share(Some(works.checks)).into(),
                 elite.selected.to_string().into(),
             ]

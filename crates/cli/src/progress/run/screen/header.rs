@@ -1,5 +1,6 @@
 //! The upper lines of the full screen: the run as a whole.
 
+use aec_base::decimal::rounded;
 use aec_run::control::Wish;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
@@ -75,7 +76,7 @@ fn mood(state: &State, view: &View) -> String {
 fn agents(state: &State) -> String {
     let one = |tally: &aec_run::tally::AgentTally| {
         let name = tally.agent.as_ref().map(ToString::to_string).unwrap_or_default();
-        let mean = tally.mean_reward().map_or_else(|| UNKNOWN.to_owned(), |mean| format!("{mean:.2}"));
+        let mean = tally.mean_reward().map_or_else(|| UNKNOWN.to_owned(), |mean| rounded(mean, 2));
         format!("{name} {mean} ({})", grouped(tally.counted() as u64))
     };
     state.agents.iter().map(one).collect::<Vec<_>>().join(", ")

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use aec_base::decimal::rounded;
 use aec_base::label;
 use aec_judge::verdict::Outcome;
 use aec_run::event::Stage;
@@ -141,7 +142,7 @@ fn list_row(
                 Outcome::AgentFault | Outcome::InfraFault | Outcome::VerifierFault => Some(Color::Red),
             };
             let doing = ended.outcome.name().to_owned();
-            let reward = ended.reward.map(|reward| format!("{reward:.2}")).unwrap_or_default();
+            let reward = ended.reward.map(|reward| rounded(reward, 2)).unwrap_or_default();
             let cost = ended.cost.map_or_else(|| UNPRICED.to_owned(), money);
             (doing, reward, cost, span(ended.duration), color)
         }
