@@ -1,5 +1,6 @@
 //! One experiment: its results, grouped by properties of its trials, and its trials; its progress while it runs.
 
+use aec_base::decimal::rounded;
 use aec_base::name::Name;
 use aec_report::group::Group;
 use aec_run::status::State;
@@ -107,7 +108,15 @@ fn overview(html: &mut Html, evaluated: &Evaluated) {
     let passes: Vec<String> = group
         .pass
         .iter()
-        .map(|pass| format!("pass@{} {:.3}, pass^{} {:.3}", pass.k, pass.pass_at_k, pass.k, pass.pass_hat_k))
+        .map(|pass| {
+            format!(
+                "pass@{} {}, pass^{} {}",
+                pass.k,
+                rounded(pass.pass_at_k, 3),
+                pass.k,
+                rounded(pass.pass_hat_k, 3)
+            )
+        })
         .collect();
     let plan = evaluated.plan.as_ref();
     let dataset = plan
