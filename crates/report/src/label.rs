@@ -22,6 +22,11 @@ impl PageLabels {
         Self { tasks: Labels::of(tasks), trials: Beginnings::of(trials) }
     }
 
+    /// The labels of families, of which some are named after their only task.
+    pub fn of_families<'a>(families: impl IntoIterator<Item = &'a str>) -> Self {
+        Self::of(families.into_iter().filter_map(|family| family.strip_prefix(ALONE)), [])
+    }
+
     pub fn task<'a>(&'a self, id: &'a str) -> &'a str {
         self.tasks.get(id)
     }

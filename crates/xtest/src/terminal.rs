@@ -1,5 +1,6 @@
 //! A program on a pseudo-terminal, as a person sees it.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::process::{Child, Stdio};
@@ -19,6 +20,16 @@ pub struct OnTerminal {
 impl OnTerminal {
     /// Starts a command line of the program on a terminal that is this wide.
     pub fn start(env: &TestEnv, line: &str, columns: u16) -> Self {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        Self::open(env, &words, columns, false)
+    }
+
+    /// Like `start`, with stderr going nowhere: the terminal shows data only.
+    pub fn start_data<S: AsRef<OsStr>>(env: &TestEnv, words: &[S], columns: u16) -> Self {
+        Self::open(env, words, columns, true)
+    }
+
+    fn open<S: AsRef<OsStr>>(env: &TestEnv, words: &[S], columns: u16, data_only: bool) -> Self {
         let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
         grantpt(&terminal).expect("a terminal");
         unlockpt(&terminal).expect("a terminal");
@@ -28,8 +39,9 @@ impl OnTerminal {
         let size = Winsize { ws_row: 40, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         tcsetwinsize(&side, size).expect("a terminal with a size");
         let stream = || Stdio::from(side.try_clone().expect("a stream"));
-        let mut command = env.command(&env.dir(), line.split_whitespace());
-        command.env("TERM", "xterm").stdin(stream()).stdout(stream()).stderr(stream());
+        let mut command = env.command(&env.dir(), words);
+        command.env("TERM", "xterm").stdin(stream()).stdout(stream());
+        command.stderr(if data_only { Stdio::null() } else { stream() });
         let child = command.spawn().expect("the program starts");
         Self { child, terminal: File::from(terminal), shown: Vec::new() }
     }

@@ -9,13 +9,14 @@ use aec_harbor::program::Program;
 use aec_run::plan::Credentials;
 use aec_sandbox::host::{self, Trial};
 use aec_sandbox::{Hold, python};
+use clap::Args;
 use serde::Serialize;
 
 use crate::commands::{containers, modal};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
-use crate::table::Table;
+use crate::table::{Table, TableArguments};
 
 /// The credentials that aec-bench knows, by name. Values are never shown.
 const CREDENTIALS: [(&str, &str); 13] = [
@@ -33,6 +34,18 @@ const CREDENTIALS: [(&str, &str); 13] = [
     ("HARBOR_ENDPOINT", "the Harbor service"),
     ("HARBOR_TOKEN", "the Harbor service"),
 ];
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench doctor\n  \
+                        aec-bench doctor --json")]
+pub(crate) struct DoctorArguments {
+    #[command(flatten)]
+    pub(crate) table: TableArguments,
+}
+
+const CHECKS: [&str; 4] = ["CHECK", "STATUS", "DETAIL", "FIX"];
+const KEYS: [&str; 3] = ["CREDENTIAL", "SET", "USED BY"];
 
 #[derive(Serialize)]
 struct Data {
@@ -77,7 +90,8 @@ struct Credential {
     origin: Option<EnvOrigin>,
 }
 
-pub(crate) fn doctor(context: &Context) -> Result<Outcome, Failure> {
+pub(crate) fn doctor(context: &Context, arguments: &DoctorArguments) -> Result<Outcome, Failure> {
+    arguments.table.apply(&[&CHECKS, &KEYS])?;
     // A broken project is one of the findings; the other checks still run.
     let project = context.project(Vec::new());
     let mut checks = vec![project_check(project.as_ref())];
@@ -281,12 +295,12 @@ fn credentials(env: &Env) -> Vec<Credential> {
 }
 
 fn doctor_text(data: &Data) -> String {
-    let mut table = Table::new(["CHECK", "STATUS", "DETAIL", "FIX"]);
+    let mut table = Table::new(CHECKS).keyed().wrap(["DETAIL", "FIX"]);
     for check in &data.checks {
         table.row([check.name, check.status.name(), &check.detail, check.fix.as_deref().unwrap_or_default()]);
     }
     let mut text = table.render();
-    let mut table = Table::new(["CREDENTIAL", "SET", "USED BY"]);
+    let mut table = Table::new(KEYS).keyed().wrap(["USED BY"]);
     for credential in &data.credentials {
         let set = match credential.origin {
             Some(EnvOrigin::Shell) => "in the shell",

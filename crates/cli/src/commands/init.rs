@@ -10,6 +10,7 @@ use crate::commands::schema;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
+use crate::table::Table;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -43,9 +44,13 @@ pub(crate) fn init(context: &Context, arguments: &InitArguments) -> Result<Outco
         format!("cd {} && ", arguments.directory.display())
     };
     let outcome = Outcome::new(context.format, &data, String::new)?;
-    let mut outcome = data.files.iter().fold(outcome, |outcome, written| outcome.remark(line(written)));
-    outcome = outcome.remark(format!("\nThe project is ready. Next: {cd}aec-bench task validate --all"));
-    Ok(outcome)
+    let mut table = Table::facts();
+    for written in &data.files {
+        table.row([action(written), &written.path]);
+    }
+    Ok(outcome
+        .remark(table.render())
+        .remark(format!("The project is ready. Next: {cd}aec-bench task validate --all")))
 }
 
 /// Creates the project. This is also the first step of `quickstart`.
@@ -54,12 +59,11 @@ pub(crate) fn scaffold(root: &Path, force: bool, example: bool) -> Result<Vec<Wr
     Ok(new_project(root, &ProjectScaffold { force, example, schemas: &schemas })?)
 }
 
-pub(crate) fn line(written: &Written) -> String {
-    let action = match written.action {
+fn action(written: &Written) -> &'static str {
+    match written.action {
         Action::Created => "created",
         Action::Replaced => "replaced",
         Action::Extended => "extended",
         Action::Kept => "kept",
-    };
-    format!("{action:<9}{}", written.path)
+    }
 }

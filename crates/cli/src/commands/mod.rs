@@ -49,6 +49,7 @@ use self::completions::CompletionsArguments;
 use self::config::ConfigCommand;
 use self::dataset::DatasetCommand;
 use self::dev::DevCommand;
+use self::doctor::DoctorArguments;
 use self::env::EnvCommand;
 use self::eval::EvalCommand;
 use self::evaluate::EvaluateArguments;
@@ -90,13 +91,8 @@ pub(crate) enum Command {
     #[command(display_order = 102)]
     Init(InitArguments),
     /// Report what this machine can do and how to fix what is missing
-    #[command(
-        display_order = 103,
-        after_help = "Examples:\n  \
-                      aec-bench doctor\n  \
-                      aec-bench doctor --json"
-    )]
-    Doctor,
+    #[command(display_order = 103)]
+    Doctor(DoctorArguments),
     /// Show and change settings, and check every configuration file
     #[command(display_order = 104, subcommand)]
     Config(ConfigCommand),
@@ -200,7 +196,7 @@ impl Command {
         match self {
             Self::Quickstart(arguments) => quickstart::quickstart(context, &arguments),
             Self::Init(arguments) => init::init(context, &arguments),
-            Self::Doctor => doctor::doctor(context),
+            Self::Doctor(arguments) => doctor::doctor(context, &arguments),
             Self::Config(command) => command.execute(context),
             Self::Task(command) => command.execute(context),
             Self::Dataset(command) => command.execute(context),

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
-use crate::table::Table;
+use crate::table::{Table, TableArguments};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -24,7 +24,11 @@ pub(crate) struct SchemaArguments {
     /// Write every schema into this directory
     #[arg(long, short, value_name = "DIR", conflicts_with = "noun", value_hint = ValueHint::DirPath)]
     pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) table: TableArguments,
 }
+
+const COLUMNS: [&str; 2] = ["NOUN", "FILE"];
 
 type MakeSchema = fn() -> Schema;
 
@@ -57,6 +61,7 @@ struct Noun {
 }
 
 pub(crate) fn schema(context: &Context, arguments: &SchemaArguments) -> Result<Outcome, Failure> {
+    arguments.table.apply(&[&COLUMNS])?;
     if let Some(directory) = &arguments.output {
         let directory = context.absolute(directory)?;
         let mut written = Vec::new();
@@ -72,7 +77,7 @@ pub(crate) fn schema(context: &Context, arguments: &SchemaArguments) -> Result<O
     let Some(asked) = &arguments.noun else {
         let nouns: Vec<Noun> = NOUNS.iter().map(|(noun, file, _)| Noun { noun, file }).collect();
         return Outcome::new(context.format, &nouns, || {
-            let mut table = Table::new(["NOUN", "FILE"]);
+            let mut table = Table::new(COLUMNS).wrap(["FILE"]);
             for row in &nouns {
                 table.row([row.noun, row.file]);
             }

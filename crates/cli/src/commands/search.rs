@@ -11,7 +11,7 @@ use crate::arguments::TasksRootArgument;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
-use crate::table::Table;
+use crate::table::{Table, TableArguments};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -31,8 +31,12 @@ pub(crate) struct SearchArguments {
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub(crate) limit: usize,
     #[command(flatten)]
+    pub(crate) table: TableArguments,
+    #[command(flatten)]
     pub(crate) tasks_root: TasksRootArgument,
 }
+
+const COLUMNS: [&str; 4] = ["KIND", "NAME", "DOMAIN", "ABOUT"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SearchKind {
@@ -48,6 +52,7 @@ struct Data {
 }
 
 pub(crate) fn search(context: &Context, arguments: &SearchArguments) -> Result<Outcome, Failure> {
+    arguments.table.apply(&[&COLUMNS])?;
     let project = context.project(arguments.tasks_root.overrides(context)?)?;
     let query = arguments.query.join(" ");
     let wanted = |kind| arguments.kind.is_none_or(|asked| asked == kind);
@@ -77,11 +82,12 @@ pub(crate) fn search(context: &Context, arguments: &SearchArguments) -> Result<O
         if data.results.is_empty() {
             return String::new();
         }
-        let mut table = Table::new(["KIND", "NAME", "DOMAIN", "ABOUT"]);
+        let mut table = Table::new(COLUMNS).spare(["DOMAIN"]).cut_front(["NAME"]).wrap(["ABOUT"]);
         for hit in &data.results {
             let kind = if hit.kind == HitKind::Task { "task" } else { "template" };
             table.row([kind, &hit.name, &hit.domain, &hit.summary]);
         }
+        table.label_tasks("NAME");
         table.render()
     })?;
     Ok(match (data.total, data.results.len()) {

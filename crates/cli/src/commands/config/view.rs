@@ -14,7 +14,7 @@ use crate::arguments::TasksRootArgument;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
-use crate::table::Table;
+use crate::table::{Table, TableArguments};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -28,8 +28,13 @@ pub(crate) struct ConfigViewArguments {
     #[arg(long, value_name = "NAME", value_parser = aec_base::settings::Backend::NAMES)]
     pub(crate) backend: Option<String>,
     #[command(flatten)]
+    pub(crate) table: TableArguments,
+    #[command(flatten)]
     pub(crate) tasks_root: TasksRootArgument,
 }
+
+const SETTINGS: [&str; 3] = ["SETTING", "VALUE", "FROM"];
+const AGENTS: [&str; 3] = ["AGENT", "HARNESS", "MODEL"];
 
 #[derive(Serialize)]
 struct ViewData<'a> {
@@ -49,6 +54,7 @@ struct ViewSetting<'a> {
 }
 
 pub(crate) fn view(context: &Context, arguments: &ConfigViewArguments) -> Result<Outcome, Failure> {
+    arguments.table.apply(&[&SETTINGS, &AGENTS])?;
     let mut overrides = arguments.tasks_root.overrides(context)?;
     if let Some(backend) = &arguments.backend {
         let origin = Origin::Flag { flag: "--backend" };
@@ -91,7 +97,7 @@ pub(crate) fn outside(project: &Project) -> String {
 }
 
 fn view_text(project: &Project, experiment: Option<&Experiment>) -> String {
-    let mut table = Table::new(["SETTING", "VALUE", "FROM"]);
+    let mut table = Table::new(SETTINGS).keyed().wrap(["VALUE", "FROM"]);
     for setting in project.settings.iter() {
         table.row([
             setting.spec.key.to_owned(),
@@ -101,7 +107,7 @@ fn view_text(project: &Project, experiment: Option<&Experiment>) -> String {
     }
     let mut shown = table.render();
     if let Some(experiment) = experiment {
-        let mut table = Table::new(["AGENT", "HARNESS", "MODEL"]);
+        let mut table = Table::new(AGENTS).keyed().cut(["AGENT", "MODEL"]);
         for agent in &experiment.agents {
             let harness = serde_json::to_value(agent.harness).unwrap_or_default();
             table.row([

@@ -6,12 +6,24 @@ use aec_base::settings::Setting;
 use aec_base::timestamp::Timestamp;
 use aec_task::dataset::manifest::Manifest;
 use aec_task::dataset::store::Store;
+use clap::Args;
 use serde::Serialize;
 
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
-use crate::table::Table;
+use crate::table::{Table, TableArguments};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench dataset list\n  \
+                        aec-bench dataset list --json")]
+pub(crate) struct DatasetListArguments {
+    #[command(flatten)]
+    pub(crate) table: TableArguments,
+}
+
+const COLUMNS: [&str; 6] = ["DATASET", "TASKS", "DOMAINS", "CREATED", "HASH", "ABOUT"];
 
 #[derive(Serialize)]
 struct Data<'a> {
@@ -29,7 +41,8 @@ struct Row<'a> {
     summary: &'a str,
 }
 
-pub(crate) fn list(context: &Context) -> Result<Outcome, Failure> {
+pub(crate) fn list(context: &Context, arguments: &DatasetListArguments) -> Result<Outcome, Failure> {
+    arguments.table.apply(&[&COLUMNS])?;
     let project = context.project(Vec::new())?;
     let (manifests, mut problems) = Store::new(project.settings.path(Setting::Datasets)).list();
     for problem in &mut problems {
@@ -60,8 +73,8 @@ fn list_text(data: &Data<'_>) -> String {
     if data.datasets.is_empty() {
         return String::new();
     }
-    let header = ["DATASET", "TASKS", "DOMAINS", "CREATED", "HASH", "ABOUT"];
-    let mut table = Table::new(header).spare(["HASH", "CREATED", "DOMAINS"]);
+    let mut table =
+        Table::new(COLUMNS).spare(["HASH", "CREATED", "DOMAINS"]).cut(["DOMAINS"]).wrap(["ABOUT"]);
     for row in &data.datasets {
         table.row([
             format!("{}@{}", row.name, row.version),

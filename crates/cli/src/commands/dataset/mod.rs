@@ -15,6 +15,7 @@ use crate::commands::dataset::create::DatasetCreateArguments;
 use crate::commands::dataset::diff::DatasetDiffArguments;
 use crate::commands::dataset::export::DatasetExportArguments;
 use crate::commands::dataset::import::DatasetImportArguments;
+use crate::commands::dataset::list::DatasetListArguments;
 use crate::commands::dataset::show::DatasetShowArguments;
 use crate::commands::dataset::split::DatasetSplitArguments;
 use crate::commands::dataset::verify::DatasetVerifyArguments;
@@ -28,10 +29,7 @@ pub(crate) enum DatasetCommand {
     /// Freeze tasks in their current state under a name and a version
     Create(DatasetCreateArguments),
     /// List datasets
-    #[command(after_help = "Examples:\n  \
-                            aec-bench dataset list\n  \
-                            aec-bench dataset list --json")]
-    List,
+    List(DatasetListArguments),
     /// Show everything about one dataset
     Show(DatasetShowArguments),
     /// Check that the tasks of datasets have not changed
@@ -50,7 +48,7 @@ impl DatasetCommand {
     pub(crate) fn execute(self, context: &Context) -> Result<Outcome, Failure> {
         match self {
             Self::Create(arguments) => create::create(context, &arguments),
-            Self::List => list::list(context),
+            Self::List(arguments) => list::list(context, &arguments),
             Self::Show(arguments) => show::show(context, &arguments),
             Self::Verify(arguments) => verify::verify(context, &arguments),
             Self::Diff(arguments) => diff::diff(context, &arguments),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use aec_base::settings::Setting;
-use aec_base::text::{self, printable};
+use aec_base::text;
 use aec_task::dataset::duplicates::{Group, groups, prompts};
 use aec_task::dataset::manifest::{Manifest, SourceMethod};
 use aec_task::dataset::reference::DatasetRef;
@@ -17,7 +17,7 @@ use crate::commands::dataset::list::short;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Outcome, STRONG};
-use crate::table::Table;
+use crate::table::{Table, TableArguments, paragraph};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -30,7 +30,11 @@ pub(crate) struct DatasetShowArguments {
     /// Also list tasks that ask nearly the same question
     #[arg(long)]
     pub(crate) near_duplicates: bool,
+    #[command(flatten)]
+    pub(crate) table: TableArguments,
 }
+
+const COLUMNS: [&str; 5] = ["TASK", "DIFFICULTY", "DOMAIN", "HASH", "TAGS"];
 
 #[derive(Serialize)]
 struct Data {
@@ -41,6 +45,7 @@ struct Data {
 }
 
 pub(crate) fn show(context: &Context, arguments: &DatasetShowArguments) -> Result<Outcome, Failure> {
+    arguments.table.apply(&[&COLUMNS])?;
     let reference = DatasetRef::parse(&arguments.reference)?;
     let project = context.project(Vec::new())?;
     let store = Store::new(project.settings.path(Setting::Datasets));
@@ -71,8 +76,8 @@ fn show_text(data: &Data) -> String {
         SourceMethod::Split => "split from another dataset",
     };
     let seed = manifest.source.seed.map(|seed| format!(", seed {seed}")).unwrap_or_default();
-    let mut text = String::new();
-    for (label, value) in [
+    let mut facts = Table::facts();
+    for (title, value) in [
         ("dataset", manifest.reference()),
         ("path", data.path.display().to_string()),
         ("summary", description.summary.clone()),
@@ -84,9 +89,9 @@ fn show_text(data: &Data) -> String {
         ("standards", list(&description.standards)),
         ("tasks", format!("{} ({})", manifest.tasks.len(), difficulties.join(", "))),
     ] {
-        text.push_str(&format!("{STRONG}{label:<14}{STRONG:#} {}\n", printable(&value)));
+        facts.row([title.to_owned(), value]);
     }
-    let mut table = Table::new(["TASK", "DIFFICULTY", "DOMAIN", "HASH", "TAGS"]);
+    let mut table = Table::new(COLUMNS).spare(["TAGS", "HASH", "DOMAIN"]).cut_front(["TASK"]).cut(["TAGS"]);
     for task in &manifest.tasks {
         table.row([
             task.task_id.clone(),
@@ -96,7 +101,8 @@ fn show_text(data: &Data) -> String {
             task.tags.join(" "),
         ]);
     }
-    text.push_str(&format!("\n{}", table.render()));
+    table.label_tasks("TASK");
+    let mut text = format!("{}\n{}", facts.render(), table.render());
     if let Some(groups) = &data.near_duplicates {
         text.push_str(&format!("\n{}", groups_text(groups)));
     }
@@ -115,7 +121,7 @@ pub(crate) fn groups_text(groups: &[Group]) -> String {
     );
     for group in groups {
         let alike: Vec<&str> = group.alike.iter().map(|likeness| likeness.text()).collect();
-        shown.push_str(&format!("  {}: {}\n", alike.join(", "), group.tasks.join(", ")));
+        shown.push_str(&paragraph(&format!("  {}: {}\n", alike.join(", "), group.tasks.join(", "))));
     }
     shown
 }

@@ -42,6 +42,7 @@ use crate::output::Outcome;
 use crate::progress::events::EventLog;
 use crate::progress::evolve::EvolveProgress;
 use crate::signals::Signals;
+use crate::table::paragraph;
 
 /// How often the run looks for requests to stop.
 const TICK: Duration = Duration::from_millis(200);
@@ -275,7 +276,7 @@ fn conclude(
 ) -> Result<Outcome, Failure> {
     let view = View::read(directory)?;
     let data = Data { view: &view, directory: directory.path().to_owned() };
-    let outcome = Outcome::new(context.format, &data, || view_text(&view))?;
+    let outcome = Outcome::new(context.format, &data, || paragraph(&view_text(&view)))?;
     let resume = format!("aec-bench {} resume {}", directory.kind.name(), directory.run);
     match ended {
         // Warnings about the tasks are reported, but a completed run still succeeds.

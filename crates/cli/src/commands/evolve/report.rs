@@ -10,11 +10,12 @@ use aec_evolve::view::View;
 use aec_evolve::workspace::Workspace;
 use clap::{Args, ValueHint};
 
-use crate::commands::evolve::words::view_text;
+use crate::commands::evolve::words::{ARCHIVE, CYCLES, view_text};
 use crate::commands::evolve::{any_run, git};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::output::Outcome;
+use crate::table::{TableArguments, paragraph};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -30,12 +31,15 @@ pub(crate) struct EvolveReportArguments {
     /// Show the changes made by every candidate
     #[arg(long)]
     pub(crate) diffs: bool,
+    #[command(flatten)]
+    pub(crate) table: TableArguments,
 }
 
 /// Most candidates whose changes are shown.
 const MOST_DIFFS: usize = 500;
 
 pub(crate) fn report(context: &Context, arguments: &EvolveReportArguments) -> Result<Outcome, Failure> {
+    arguments.table.apply(&[&CYCLES, &ARCHIVE])?;
     let project = context.project(Vec::new())?;
     let directory = any_run(&project, &arguments.run)?;
     let mut view = View::read(&directory)?;
@@ -58,7 +62,7 @@ pub(crate) fn report(context: &Context, arguments: &EvolveReportArguments) -> Re
             candidate.diff = None;
         }
     }
-    let outcome = Outcome::new(context.format, &view, || view_text(&view))?;
+    let outcome = Outcome::new(context.format, &view, || paragraph(&view_text(&view)))?;
     let outcome = outcome.problems(problems).exit(Exit::Success);
     Ok(match written {
         Some(path) => outcome.remark(format!("Wrote {}.", text::printable(&path.to_string_lossy()))),

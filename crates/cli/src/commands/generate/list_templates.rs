@@ -15,7 +15,7 @@ use crate::commands::generate::TemplatesArgument;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
-use crate::table::Table;
+use crate::table::{Table, TableArguments};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -32,6 +32,8 @@ pub(crate) struct ListTemplatesArguments {
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<usize>,
     #[command(flatten)]
+    pub(crate) table: TableArguments,
+    #[command(flatten)]
     pub(crate) templates: TemplatesArgument,
 }
 
@@ -47,9 +49,12 @@ struct Row {
     description: String,
 }
 
+const COLUMNS: [&str; 5] = ["TEMPLATE", "CATEGORY", "TIERS", "TOOL MODE", "ABOUT"];
+
 const FIELDS: [&str; 5] = ["name", "discipline", "category", "tool_mode", "difficulty"];
 
 pub(crate) fn list(context: &Context, arguments: &ListTemplatesArguments) -> Result<Outcome, Failure> {
+    arguments.table.apply(&[&COLUMNS])?;
     let (templates, problems) = Library::list(&roots(context, &arguments.templates)?);
     let filters =
         arguments.filter.iter().map(|filter| parse_filter(filter)).collect::<Result<Vec<_>, _>>()?;
@@ -62,8 +67,10 @@ pub(crate) fn list(context: &Context, arguments: &ListTemplatesArguments) -> Res
         if rows.is_empty() {
             return String::new();
         }
-        let header = ["TEMPLATE", "CATEGORY", "TIERS", "TOOL MODE", "ABOUT"];
-        let mut table = Table::new(header).spare(["TOOL MODE", "CATEGORY"]);
+        let mut table = Table::new(COLUMNS)
+            .spare(["TOOL MODE", "CATEGORY"])
+            .cut_front(["TEMPLATE"])
+            .wrap(["TIERS", "ABOUT"]);
         for row in &rows {
             table.row([
                 format!("{}/{}", row.discipline, row.name),

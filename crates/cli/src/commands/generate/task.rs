@@ -25,7 +25,7 @@ use crate::commands::verify;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
-use crate::table::Table;
+use crate::table::{Table, TableArguments};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -67,12 +67,16 @@ pub(crate) struct GenerateTaskArguments {
     #[arg(long)]
     pub(crate) dry_run: bool,
     #[command(flatten)]
+    pub(crate) table: TableArguments,
+    #[command(flatten)]
     pub(crate) templates: TemplatesArgument,
     #[command(flatten)]
     pub(crate) sandbox: SandboxArgument,
     #[command(flatten)]
     pub(crate) tasks_root: TasksRootArgument,
 }
+
+const COLUMNS: [&str; 4] = ["INDEX", "DIFFICULTY", "TOOL MODE", "TASK"];
 
 #[derive(Serialize)]
 struct Data {
@@ -101,6 +105,7 @@ struct Row {
 }
 
 pub(crate) fn task(context: &Context, arguments: &GenerateTaskArguments) -> Result<Outcome, Failure> {
+    arguments.table.apply(&[&COLUMNS])?;
     let project = context.project(arguments.tasks_root.overrides(context)?)?;
     let template = template(context, &project, arguments)?;
     let output = match &arguments.output {
@@ -143,7 +148,7 @@ pub(crate) fn task(context: &Context, arguments: &GenerateTaskArguments) -> Resu
         data.skipped = production.skipped;
     }
     let outcome = Outcome::new(context.format, &data, || {
-        let mut table = Table::new(["INDEX", "DIFFICULTY", "TOOL MODE", "TASK"]);
+        let mut table = Table::new(COLUMNS).spare(["TOOL MODE"]).cut_front(["TASK"]);
         for row in &data.instances {
             let path = row.path.as_ref().map(|path| project.shown(path).display().to_string());
             table.row([
@@ -153,6 +158,7 @@ pub(crate) fn task(context: &Context, arguments: &GenerateTaskArguments) -> Resu
                 path.unwrap_or_else(|| "-".to_owned()),
             ]);
         }
+        table.label_tasks("TASK");
         table.render()
     })?;
     let count = text::count(data.count, "instance");
@@ -232,10 +238,11 @@ pub(crate) fn with_skipped(mut outcome: Outcome, skipped: &[Skipped]) -> Outcome
     outcome = outcome.remark(format!("{} skipped on the way:", text::count(draws, "draw")));
     let mut reasons: Vec<&Skipped> = skipped.iter().collect();
     reasons.sort_by_key(|skipped| std::cmp::Reverse(skipped.draws));
-    for reason in reasons.iter().take(SHOWN) {
-        let Skipped { template, difficulty, reason, draws } = reason;
-        outcome = outcome.remark(format!("  {draws:>4}  {template} {difficulty}: {reason}"));
+    let mut table = Table::facts();
+    for Skipped { template, difficulty, reason, draws } in reasons.iter().copied().take(SHOWN) {
+        table.row([draws.to_string(), format!("{template} {difficulty}: {reason}")]);
     }
+    outcome = outcome.remark(table.render().trim_end());
     if reasons.len() > SHOWN {
         outcome = outcome
             .remark(format!("  and {} more; see --json", text::count(reasons.len() - SHOWN, "reason")));

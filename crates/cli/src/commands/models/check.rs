@@ -18,7 +18,7 @@ use crate::commands::models::{EndpointsArgument, TapeArguments};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
-use crate::table::Table;
+use crate::table::{Table, TableArguments};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -33,10 +33,14 @@ pub(crate) struct ModelsCheckArguments {
     #[arg(long)]
     pub(crate) no_call: bool,
     #[command(flatten)]
+    pub(crate) table: TableArguments,
+    #[command(flatten)]
     pub(crate) endpoints: EndpointsArgument,
     #[command(flatten)]
     pub(crate) tape: TapeArguments,
 }
+
+const COLUMNS: [&str; 7] = ["MODEL", "ENDPOINT", "FORMAT", "ADDRESS", "KEY", "ANSWERS", "PRICE PER MILLION"];
 
 #[derive(Serialize)]
 struct Data {
@@ -68,6 +72,7 @@ struct Key {
 }
 
 pub(crate) fn check(context: &Context, arguments: &ModelsCheckArguments) -> Result<Outcome, Failure> {
+    arguments.table.apply(&[&COLUMNS])?;
     let project = models::project(context, &arguments.endpoints, &Caps::default())?;
     let opened = models::open(context, &project, &arguments.tape, RetryPolicy::once(), Unpriced::Allow)?;
     let names = if arguments.models.is_empty() { opened.endpoint_ids } else { arguments.models.clone() };
@@ -140,8 +145,10 @@ fn complaint(row: &Row) -> Option<Problem> {
 }
 
 fn table(data: &Data) -> String {
-    let mut table =
-        Table::new(["MODEL", "ENDPOINT", "FORMAT", "ADDRESS", "KEY", "ANSWERS", "PRICE PER MILLION"]);
+    let mut table = Table::new(COLUMNS)
+        .spare(["FORMAT", "ADDRESS", "PRICE PER MILLION"])
+        .cut(["MODEL", "ENDPOINT"])
+        .wrap(["ADDRESS", "KEY", "PRICE PER MILLION"]);
     for row in &data.endpoints {
         let keys: Vec<String> = row
             .keys

@@ -1,13 +1,24 @@
 //! `aec-bench prime adapters`.
 
 use aec_prime::service::adapters::{self, Adapter, AdapterError};
+use clap::Args;
 use serde::Serialize;
 
 use crate::commands::prime::{Service, failed, unusable};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
-use crate::table::Table;
+use crate::table::{Table, TableArguments};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench prime adapters")]
+pub(crate) struct PrimeAdaptersArguments {
+    #[command(flatten)]
+    pub(crate) table: TableArguments,
+}
+
+const COLUMNS: [&str; 6] = ["ADAPTER", "BASE MODEL", "RUN", "STEP", "STATUS", "DEPLOYMENT"];
 
 #[derive(Serialize)]
 struct Data {
@@ -31,7 +42,8 @@ struct Row {
     model: Option<String>,
 }
 
-pub(crate) fn list(context: &Context) -> Result<Outcome, Failure> {
+pub(crate) fn list(context: &Context, arguments: &PrimeAdaptersArguments) -> Result<Outcome, Failure> {
+    arguments.table.apply(&[&COLUMNS])?;
     let service = Service::open(context)?;
     let found = service.runtime.block_on(adapters::list(&service.client));
     let adapters: Vec<Row> =
@@ -76,7 +88,7 @@ fn table(rows: &[Row]) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(["ADAPTER", "BASE MODEL", "RUN", "STEP", "STATUS", "DEPLOYMENT"]);
+    let mut table = Table::new(COLUMNS).spare(["STEP", "RUN"]).cut(["BASE MODEL", "RUN"]);
     for row in rows {
         let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
         table.row([

@@ -13,7 +13,7 @@ use crate::commands::prime::Service;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
-use crate::table::Table;
+use crate::table::{Table, TableArguments};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -23,7 +23,11 @@ pub(crate) struct PrimeDoctorArguments {
     /// Also request the list of models
     #[arg(long)]
     pub(crate) check_inference: bool,
+    #[command(flatten)]
+    pub(crate) table: TableArguments,
 }
+
+const COLUMNS: [&str; 3] = ["CHECK", "OK", "DETAIL"];
 
 #[derive(Serialize)]
 struct Data {
@@ -44,6 +48,7 @@ struct Check {
 }
 
 pub(crate) fn doctor(context: &Context, arguments: &PrimeDoctorArguments) -> Result<Outcome, Failure> {
+    arguments.table.apply(&[&COLUMNS])?;
     let service = Service::open(context)?;
     let mut checks =
         vec![python_check(context), verifiers_check(&service), confinement_check(), cli_check(context)];
@@ -77,7 +82,7 @@ pub(crate) fn doctor(context: &Context, arguments: &PrimeDoctorArguments) -> Res
         })
         .collect();
     let outcome = Outcome::new(context.format, &data, || {
-        let mut table = Table::new(["CHECK", "OK", "DETAIL"]);
+        let mut table = Table::new(COLUMNS).wrap(["DETAIL"]);
         for check in &data.checks {
             table.row([check.name, if check.ok { "yes" } else { "no" }, &check.detail]);
         }

@@ -26,7 +26,7 @@ use crate::commands::selection::NamedTasks;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
-use crate::table::Table;
+use crate::table::{Table, TableArguments};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -35,7 +35,11 @@ use crate::table::Table;
 pub(crate) struct PrimeExportArguments {
     #[command(flatten)]
     pub(crate) package: PackageArguments,
+    #[command(flatten)]
+    pub(crate) table: TableArguments,
 }
+
+const COLUMNS: [&str; 5] = ["TASK", "DIFFICULTY", "SIDE", "LANE", "WHY"];
 
 pub(crate) struct ExportedPackage {
     pub(crate) name: PackageName,
@@ -78,6 +82,7 @@ struct TaskData {
 }
 
 pub(crate) fn export(context: &Context, arguments: &PrimeExportArguments) -> Result<Outcome, Failure> {
+    arguments.table.apply(&[&COLUMNS])?;
     let exported = export_package(context, &arguments.package)?;
     let data = exported.data();
     let sides = if data.overlap {
@@ -247,7 +252,7 @@ impl PackageData {
     }
 
     fn table(&self) -> String {
-        let mut table = Table::new(["TASK", "DIFFICULTY", "SIDE", "LANE", "WHY"]);
+        let mut table = Table::new(COLUMNS).spare(["DIFFICULTY"]).cut_front(["TASK"]).wrap(["WHY"]);
         for task in &self.tasks {
             let side = match task.side {
                 _ if self.overlap => "both",
@@ -257,6 +262,7 @@ impl PackageData {
             let difficulty = task.difficulty.as_deref().unwrap_or("unknown");
             table.row([task.task_id.as_str(), difficulty, side, task.lane, &task.lane_reason]);
         }
+        table.label_tasks("TASK");
         table.render()
     }
 }

@@ -26,6 +26,7 @@ use clap::{Args, Subcommand, ValueHint};
 use tokio::runtime::Runtime;
 
 use crate::arguments::{SelectionArguments, TasksRootArgument};
+use crate::commands::prime::adapters::PrimeAdaptersArguments;
 use crate::commands::prime::doctor::PrimeDoctorArguments;
 use crate::commands::prime::eval::PrimeEvalArguments;
 use crate::commands::prime::export::PrimeExportArguments;
@@ -51,9 +52,7 @@ pub(crate) enum PrimeCommand {
     /// Run a hosted evaluation of a published environment
     Eval(Box<PrimeEvalArguments>),
     /// List the adapters of hosted training runs, and show which of them answer
-    #[command(after_help = "Examples:\n  \
-                            aec-bench prime adapters")]
-    Adapters,
+    Adapters(PrimeAdaptersArguments),
     /// Write the configuration file of a training run
     TrainConfig(Box<PrimeTrainConfigArguments>),
     /// Start a training run from a configuration
@@ -156,7 +155,7 @@ impl PrimeCommand {
             Self::Smoke(arguments) => smoke::smoke(context, &arguments),
             Self::Push(arguments) => push::push(context, &arguments),
             Self::Eval(arguments) => eval::eval(context, &arguments),
-            Self::Adapters => adapters::list(context),
+            Self::Adapters(arguments) => adapters::list(context, &arguments),
             Self::TrainConfig(arguments) => train_config::train_config(context, &arguments),
             Self::Train(arguments) => train::train(context, &arguments),
         }

@@ -11,7 +11,7 @@ use crate::commands::report::{ReportFilterArguments, Source, UnitArgument, dolla
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
-use crate::table::{Table, TableArguments};
+use crate::table::{Table, TableArguments, paragraph};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -54,7 +54,7 @@ pub(crate) fn leaderboard(
     context: &Context,
     arguments: &ReportLeaderboardArguments,
 ) -> Result<Outcome, Failure> {
-    arguments.table.check(&COLUMNS)?;
+    arguments.table.apply(&[&COLUMNS])?;
     let mut source = Source::open(context, &arguments.experiments, &arguments.filter)?;
     source
         .filter
@@ -77,12 +77,12 @@ pub(crate) fn leaderboard(
         selection.merge_revisions();
     }
     let board = rank(&selection, Unit::from(arguments.unit));
-    Ok(Outcome::new(context.format, &board, || board_text(&board, &arguments.table))?.problems(problems))
+    Ok(Outcome::new(context.format, &board, || board_text(&board))?.problems(problems))
 }
 
-fn board_text(board: &Leaderboard, shown: &TableArguments) -> String {
+fn board_text(board: &Leaderboard) -> String {
     let spare = ["USD/SOLVED", "TASKS", "WORST", "HARNESS", "USD"];
-    let mut table = Table::new(COLUMNS).shown(shown).spare(spare);
+    let mut table = Table::new(COLUMNS).spare(spare).cut(["AGENT", "HARNESS", "MODEL"]);
     for row in &board.rows {
         let rank = match (row.rank, row.ranks) {
             (Some(rank), Some((best, worst))) if best != worst => format!("{rank} ({best}-{worst})"),
@@ -106,7 +106,7 @@ fn board_text(board: &Leaderboard, shown: &TableArguments) -> String {
     }
     let mut text = table.render();
     for note in &board.notes {
-        text.push_str(&format!("\nNote: {note}.\n"));
+        text.push_str(&paragraph(&format!("\nNote: {note}.\n")));
     }
     text
 }

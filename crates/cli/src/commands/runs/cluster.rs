@@ -18,6 +18,8 @@ use crate::table::Table;
 /// Shards shown as text; JSON has all of them.
 const SHOWN: usize = 64;
 
+pub(crate) const COLUMNS: [&str; 6] = ["SHARD", "DONE", "STATE", "NODE", "RESTARTS", "REASON"];
+
 /// The state of the shards of the latest submission, if there is one.
 pub(crate) fn overview(
     context: &Context,
@@ -83,7 +85,7 @@ pub(crate) fn text(overview: &Overview) -> String {
     };
     let count = text::count(overview.shards.len(), "shard");
     text.push_str(&format!("\n{} on {}{jobs}{merged}\n", count, overview.engine.name()));
-    let mut table = Table::new(["SHARD", "DONE", "STATE", "NODE", "RESTARTS", "REASON"]);
+    let mut table = Table::new(COLUMNS).keyed().spare(["NODE", "RESTARTS"]).cut(["NODE"]).wrap(["REASON"]);
     for shard in overview.shards.iter().take(SHOWN) {
         let state = match (&shard.state, shard.live) {
             (Some(state), _) => state.clone(),

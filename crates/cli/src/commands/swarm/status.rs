@@ -5,11 +5,11 @@ use aec_evolve::view::View;
 use clap::Args;
 
 use crate::commands::evolve::run;
-use crate::commands::evolve::words::{archive_text, head};
+use crate::commands::evolve::words::{ARCHIVE, archive_text, head};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
-use crate::table::Table;
+use crate::table::{Table, TableArguments, paragraph};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -18,14 +18,19 @@ pub(crate) struct SwarmStatusArguments {
     /// Swarm, or the unique beginning of its id
     #[arg(value_name = "RUN")]
     pub(crate) run: String,
+    #[command(flatten)]
+    pub(crate) table: TableArguments,
 }
 
+const AGENTS: [&str; 5] = ["AGENT", "CYCLE", "WAY", "WITHOUT PROGRESS", "DOING"];
+
 pub(crate) fn status(context: &Context, arguments: &SwarmStatusArguments) -> Result<Outcome, Failure> {
+    arguments.table.apply(&[&AGENTS, &ARCHIVE])?;
     let project = context.project(Vec::new())?;
     let view = View::read(&run(&project, Kind::Swarm, &arguments.run)?)?;
     Outcome::new(context.format, &view, || {
-        let mut text = head(&view);
-        let mut table = Table::new(["AGENT", "CYCLE", "WAY", "WITHOUT PROGRESS", "DOING"]);
+        let mut text = paragraph(&head(&view));
+        let mut table = Table::new(AGENTS).keyed().spare(["WAY"]).cut(["AGENT"]).wrap(["DOING"]);
         for agent in &view.agents {
             table.row([
                 agent.name.clone(),

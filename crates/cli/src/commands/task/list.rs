@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use aec_base::label::Labels;
 use aec_base::problem::Problem;
 use aec_base::project::Project;
 use aec_base::settings::Setting;
@@ -71,7 +70,7 @@ struct Row<'a> {
 const COLUMNS: [&str; 6] = ["TASK", "DOMAIN", "DIFFICULTY", "VISIBILITY", "LIFECYCLE", "TAGS"];
 
 pub(crate) fn list(context: &Context, arguments: &TaskListArguments) -> Result<Outcome, Failure> {
-    arguments.table.check(&COLUMNS)?;
+    arguments.table.apply(&[&COLUMNS])?;
     let filters = arguments.selection.filters()?;
     let project = context.project(arguments.tasks_root.overrides(context)?)?;
     let tasks_root = project.settings.path(Setting::Tasks);
@@ -100,7 +99,7 @@ pub(crate) fn list(context: &Context, arguments: &TaskListArguments) -> Result<O
         tasks: selected.iter().take(limit).map(|task| row(&project, task)).collect(),
         tasks_root,
     };
-    let mut outcome = Outcome::new(context.format, &data, || list_text(&data, &arguments.table))?;
+    let mut outcome = Outcome::new(context.format, &data, || list_text(&data))?;
     for remark in remarks(&project, &data, tasks.len(), hides_inactive) {
         outcome = outcome.remark(remark);
     }
@@ -130,11 +129,14 @@ fn row<'a>(project: &Project, task: &'a Task) -> Row<'a> {
     }
 }
 
-fn list_text(data: &Data<'_>, shown: &TableArguments) -> String {
+fn list_text(data: &Data<'_>) -> String {
     if data.tasks.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(COLUMNS).shown(shown).spare(["TAGS", "LIFECYCLE", "VISIBILITY"]);
+    let mut table = Table::new(COLUMNS)
+        .spare(["TAGS", "LIFECYCLE", "VISIBILITY", "DOMAIN"])
+        .cut_front(["TASK"])
+        .cut(["TAGS"]);
     for task in &data.tasks {
         table.row(
             [
@@ -148,8 +150,7 @@ fn list_text(data: &Data<'_>, shown: &TableArguments) -> String {
             .map(str::to_owned),
         );
     }
-    let labels = Labels::of(data.tasks.iter().map(|task| task.task_id));
-    table.shorten("TASK", data.tasks.iter().map(|task| labels.get(task.task_id)));
+    table.label_tasks("TASK");
     table.render()
 }
 

@@ -16,7 +16,8 @@ use serde::Serialize;
 use crate::arguments::TasksRootArgument;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::output::{Outcome, STRONG};
+use crate::output::Outcome;
+use crate::table::Table;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -152,10 +153,9 @@ fn show_text(data: &Data<'_>) -> String {
     if let Some(template) = task.generation.as_ref().and_then(|generation| generation.template.clone()) {
         lines.push(("template", template));
     }
-    let mut text = String::new();
-    for (label, value) in lines {
-        text.push_str(&format!("{STRONG}{label:<14}{STRONG:#} {}\n", printable(&value)));
+    let mut facts = Table::facts();
+    for (title, value) in lines {
+        facts.row([title.to_owned(), value]);
     }
-    text.push_str(&format!("\n{}\n", printable(data.instruction.trim_end())));
-    text
+    format!("{}\n{}\n", facts.render(), printable(data.instruction.trim_end()))
 }

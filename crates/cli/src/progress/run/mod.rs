@@ -23,7 +23,7 @@ use serde_json::Value;
 use self::lines::Lines;
 use self::screen::{View, draw};
 use self::state::State;
-pub(crate) use self::summary::{summary_text, tally_table};
+pub(crate) use self::summary::{TALLY_COLUMNS, summary_text, tally_table};
 use crate::failure::Failure;
 use crate::progress::events;
 use crate::progress::painter::{Display, Mode, Painter, Show, draws_color};

@@ -8,7 +8,7 @@ use aec_run::tally::AgentTally;
 
 use super::phrases::stop_reason;
 use crate::progress::figures::{UNKNOWN, cost, grouped, many, span};
-use crate::table::Table;
+use crate::table::{Table, paragraph};
 
 pub(crate) fn summary_text(ended: &RunEnded) -> String {
     let mut text = tally_table(&ended.agents, &ended.all);
@@ -41,7 +41,7 @@ pub(crate) fn summary_text(ended: &RunEnded) -> String {
         };
         text.push_str(&format!("continue with: {command}{more}\n"));
     }
-    text
+    paragraph(&text)
 }
 
 /// The columns of the table of planned against executed trials, with one for each outcome.
