@@ -116,7 +116,7 @@ fn share(right: usize, total: usize) -> (f64, Status) {
     (share, Status::Partial)
 }
 
-pub(super) fn grade_list(wants: &[Want], ordered: bool, contents: &[Content]) -> (f64, Status) {
+fn grade_list(wants: &[Want], ordered: bool, contents: &[Content]) -> (f64, Status) {
     let right = if ordered {
         wants.iter().zip(contents).filter(|(want, content)| matches_want(want, content)).count()
     } else {
@@ -165,7 +165,7 @@ impl Matching<'_> {
     }
 }
 
-pub(super) fn grade_table(columns: &[Column], wants: &[Vec<Want>], contents: &[Content]) -> (f64, Status) {
+fn grade_table(columns: &[Column], wants: &[Vec<Want>], contents: &[Content]) -> (f64, Status) {
     let cells = |row: &'_ Content| -> Vec<Content> {
         if let Content::List(cells) = row { cells.clone() } else { Vec::new() }
     };
