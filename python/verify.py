@@ -137,9 +137,9 @@ def shorten(text):
 # A list and its words; `_` in a word is a space. Words for about, before a number and behind it; what may follow a
 # count; words of a passed and a failed check, compared without spaces; words that negate a name; words in a remark that
 # offer a second answer, doubt the first one or take it back, and those that may multiply a number; words that may stand
-# alone in brackets behind a number without a unit, where another word could be a unit; words before a number, and behind
-# it, that make it no second value; texts that hold the place of a value; LaTeX commands that only change how their
-# argument looks.
+# alone in brackets behind a number without a unit, where another word could be a unit; words before a number, and
+# behind it, that make it no second value; texts that hold the place of a value; LaTeX commands that only change how
+# their argument looks.
 WORD_LISTS = """
 approximately approximately approx about around roughly circa ca
 nearly approximately approx
@@ -1139,7 +1139,9 @@ def scalar_spec(raw, where, extra, name):
         number_spec(spec, raw, where)
     if kind == "boolean":
         true, false = texts(raw, "true_words", where), texts(raw, "false_words", where)
-        spec.meanings = {said: truth for said, truth in TRUTHS.items() if said not in ("pass", "fail") or not negates(name)}
+        spec.meanings = dict(TRUTHS)
+        if negates(name):
+            del spec.meanings["pass"], spec.meanings["fail"]
         for text, truth in [(text, True) for text in true] + [(text, False) for text in false]:
             need(spec.meanings.setdefault(word(text), truth) == truth, where, "`" + text + "` is both true and false")
         if asks_for_pass(name):
@@ -1243,13 +1245,13 @@ def table_spec(spec, raw, where, _name):
     need(isinstance(raw.get("key"), str) and raw["key"] in columns, where, "`key` must name a column")
     spec.key = raw["key"]
     spec.columns = {}
-    for name in [spec.key] + [name for name in columns if name != spec.key]:
+    names = [spec.key] + [name for name in columns if name != spec.key]
+    for name in names:
         need(compact(name) and compact(name) not in spec.columns, where,
              "column `" + name + "` is empty or there twice")
         spec.columns[compact(name)] = scalar_spec(columns[name], where + ".columns." + name, (), name)
     key = spec.columns[compact(spec.key)]
-    named = [spec.key] + [name for name in columns if name != spec.key]
-    spec.bases = unit_bases(zip(named, spec.columns.values()))
+    spec.bases = unit_bases(zip(names, spec.columns.values()))
     need(key.kind in ("integer", "choice", "text"), where, "the key column must be an integer, a choice or a text")
     need(isinstance(rows, list) and 1 <= len(rows) <= MAX_ITEMS, where, "`rows` must be a list of 1 to 200 objects")
     spec.rows = []
@@ -1257,7 +1259,7 @@ def table_spec(spec, raw, where, _name):
         here = where + ".rows[" + str(number) + "]"
         only(row, tuple(columns), here)
         cells = []
-        for name in [spec.key] + [name for name in columns if name != spec.key]:
+        for name in names:
             need(name in row, here, "needs `" + name + "`")
             cells.append(wanted(spec.columns[compact(name)], row[name], here)[0])
         for other in spec.rows:

@@ -214,12 +214,11 @@ fn add_verdicts<T: Clone + PartialEq>(
 
 fn boolean(pairs: &Pairs, place: &str, name: &str) -> Result<Kind, AnswersError> {
     let (yes, no) = (texts(pairs, "true_words", place)?, texts(pairs, "false_words", place)?);
-    let negated = negates(name);
-    let mut meanings: Vec<(String, bool)> = TRUTHS
-        .into_iter()
-        .filter(|(word, _)| !negated || !matches!(*word, "pass" | "fail"))
-        .map(|(word, truth)| (word.to_owned(), truth))
-        .collect();
+    let mut meanings: Vec<(String, bool)> =
+        TRUTHS.into_iter().map(|(word, truth)| (word.to_owned(), truth)).collect();
+    if negates(name) {
+        meanings.retain(|(word, _)| word != "pass" && word != "fail");
+    }
     let own = yes.into_iter().map(|text| (text, true)).chain(no.into_iter().map(|text| (text, false)));
     for (text, truth) in own {
         let folded = word(text);
