@@ -78,6 +78,14 @@ impl Twin {
         })
     }
 
+    /// The processor time that the process has used, in seconds; other work on the machine hardly changes it.
+    fn time_used(&self) -> f64 {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id())).unwrap();
+        // The name, which stands in brackets, may have spaces. Then come user and system time in hundredths.
+        let (_, rest) = stat.rsplit_once(')').unwrap();
+        rest.split_whitespace().skip(11).take(2).map(|ticks| ticks.parse::<f64>().unwrap() / 100.0).sum()
+    }
+
     /// The verdict on one submission.
     fn verdict(&mut self, answers: &str, bytes: &[u8]) -> String {
         self.exchange(&[(b'A', answers.as_bytes()), (b'S', bytes)], || ()).0.remove(1)
@@ -347,15 +355,16 @@ fn hostile_submissions_take_bounded_time() {
     let parsed = Answers::parse(answers.as_bytes()).unwrap();
     let mut twin = Twin::start();
     for bytes in hostile() {
-        let started = std::time::Instant::now();
+        let before = twin.time_used();
         let python = twin.verdict(&answers, &bytes);
-        let script = started.elapsed();
+        let script = twin.time_used() - before;
         let started = std::time::Instant::now();
         assert_eq!(score(&parsed, &bytes).to_details_json(), python);
+        let native = started.elapsed().as_secs_f64();
         let head = String::from_utf8_lossy(&bytes[..bytes.len().min(40)]).into_owned();
-        println!("{:5.2} s {:5.2} s {head}", script.as_secs_f64(), started.elapsed().as_secs_f64());
-        // An idle machine needs at most two seconds.
-        assert!(script.as_secs() < 10 && started.elapsed().as_secs() < 10, "{head}");
+        println!("{script:5.2} s {native:5.2} s {head}");
+        // An idle machine needs at most two seconds for the script.
+        assert!(script < 6.0 && native < 60.0, "{head}");
     }
 }
 
