@@ -78,6 +78,14 @@ impl Twin {
         })
     }
 
+    /// The processor time that the process has used, in seconds; other work on the machine hardly changes it.
+    fn time_used(&self) -> f64 {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id())).unwrap();
+        // The name, which stands in brackets, may have spaces. Then come user and system time in hundredths.
+        let (_, rest) = stat.rsplit_once(')').unwrap();
+        rest.split_whitespace().skip(11).take(2).map(|ticks| ticks.parse::<f64>().unwrap() / 100.0).sum()
+    }
+
     /// The verdict on one submission.
     fn verdict(&mut self, answers: &str, bytes: &[u8]) -> String {
         self.exchange(&[(b'A', answers.as_bytes()), (b'S', bytes)], || ()).0.remove(1)
@@ -286,6 +294,78 @@ fn the_twins_refuse_the_same_answers_files() {
     }
     println!("{rounds} answers files, {} kinds of outcome", kinds.len());
     assert!(kinds.contains_key("accepted") && kinds.len() > 25, "{kinds:?}");
+}
+
+/// Many expected items, because the time for a list or table grows with them.
+fn large_answers() -> String {
+    let columns: serde_json::Map<String, serde_json::Value> = (0..20)
+        .map(|at| (format!("c{at}"), serde_json::json!({"type": "number", "unit": "kN", "sig": 3})))
+        .chain([("beam".to_owned(), serde_json::json!({"type": "text"}))])
+        .collect();
+    let row = |at: usize| {
+        let mut row: serde_json::Map<String, serde_json::Value> =
+            (0..20).map(|column| (format!("c{column}"), 5.into())).collect();
+        row.insert("beam".to_owned(), format!("B{at}").into());
+        row
+    };
+    serde_json::json!({"version": 1, "output": "output.json", "fields": {
+        "moment": {"type": "number", "value": 12.5, "unit": "kN.m", "rel_tol": 0.01},
+        "compliant": {"type": "boolean", "value": true},
+        "loads": {"type": "list", "items": vec![1.5; 200], "item": {"type": "number", "unit": "kN", "rel_tol": 0.5}},
+        "oks": {"type": "list", "items": vec!["pass"; 200],
+            "item": {"type": "choice", "options": ["pass", "fail"]}},
+        "beams": {"type": "table", "key": "beam", "columns": columns, "rows": (0..200).map(row).collect::<Vec<_>>()},
+    }})
+    .to_string()
+}
+
+/// The largest submissions that cost most.
+fn hostile() -> Vec<Vec<u8>> {
+    let size = 1 << 20;
+    let list = |key: &str, item: &str| format!("{{\"{key}\": [{}]}}", vec![item; 800].join(",")).repeat(64);
+    [
+        "{".repeat(size),
+        "{\"a\":".repeat(size / 5),
+        "{a:".repeat(size / 3),
+        "{'".repeat(size / 2),
+        "{}".repeat(size / 2),
+        format!("{{\"loads\": [{}]}}", "1,".repeat(size / 2 - 20)),
+        format!("{{{}}}", "\"moment_k_N_m_s\":1,".repeat(size / 20)),
+        format!("{{{}}}", "\"a/(-[,_a/(-[,_a/(-x\":1,".repeat(size / 26)),
+        format!("{{\"compliant\": \"{}\"}}", "a ".repeat(size / 2 - 20)),
+        format!("{{\"{}\": 1}}", "a_".repeat(size / 2 - 20)),
+        format!("{{\"moment\": {}", "/ ".repeat(size / 2 - 20)),
+        list("oks", &format!("\"pass ({})\"", "a/b ".repeat(29))),
+        list("loads", &format!("\"1 kN ({})\"", "ab ".repeat(39))),
+        list("loads", &format!("\"{}\"", "$ ".repeat(127))),
+        list("loads", "\"1 m.m.m.m.m.m.m.mxxxx\""),
+        list("loads", "1"),
+        list("beams", "{\"beam\": \"B1\"}"),
+        format!("{{\"moment\": {}", "9".repeat(5000)),
+    ]
+    .into_iter()
+    .map(|text| text.bytes().take(size).collect())
+    .collect()
+}
+
+/// Regression: a list of verdicts with long remarks took the script eleven seconds.
+#[test]
+fn hostile_submissions_take_bounded_time() {
+    let answers = large_answers();
+    let parsed = Answers::parse(answers.as_bytes()).unwrap();
+    let mut twin = Twin::start();
+    for bytes in hostile() {
+        let before = twin.time_used();
+        let python = twin.verdict(&answers, &bytes);
+        let script = twin.time_used() - before;
+        let started = std::time::Instant::now();
+        assert_eq!(score(&parsed, &bytes).to_details_json(), python);
+        let native = started.elapsed().as_secs_f64();
+        let head = String::from_utf8_lossy(&bytes[..bytes.len().min(40)]).into_owned();
+        println!("{script:5.2} s {native:5.2} s {head}");
+        // An idle machine needs at most two seconds for the script.
+        assert!(script < 6.0 && native < 60.0, "{head}");
+    }
 }
 
 fn interpreters() -> Vec<PathBuf> {

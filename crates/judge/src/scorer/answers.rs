@@ -167,7 +167,7 @@ fn field(name: &str, raw: &Value, place: &str) -> Result<Field, AnswersError> {
     let (kind, pairs) = kind_of(Some(raw), &KINDS, place)?;
     let (shape, shown) = if SCALARS.contains(&kind) {
         let key = if kind == "text" { "accept" } else { "value" };
-        let scalar = scalar(Some(raw), place, &["weight", key], name)?;
+        let mut scalar = scalar(Some(raw), place, &["weight", key], name)?;
         let Some(value) = get(pairs, key) else {
             return Err(AnswersError::at(place, &format!("needs `{key}`")));
         };
@@ -190,7 +190,7 @@ fn list(pairs: &[(String, Value)], place: &str, name: &str) -> Result<(Shape, St
         Some(Value::List(items)) if items.len() <= MAX_ITEMS => items,
         _ => return Err(AnswersError::at(place, "`items` must be a list of at most 200 values")),
     };
-    let item = scalar(get(pairs, "item"), &format!("{place}.item"), &[], name)?;
+    let mut item = scalar(get(pairs, "item"), &format!("{place}.item"), &[], name)?;
     let ordered = flag(pairs, "ordered", place)?;
     let (mut wants, mut shown) = (Vec::new(), Vec::new());
     for value in items {
@@ -230,7 +230,7 @@ fn table(pairs: &[(String, Value)], place: &str) -> Result<(Shape, String), Answ
         let Value::Object(row) = row else { return Err(AnswersError::at(&here, "must be an object")) };
         only(row, &names, &here)?;
         let mut cells = Vec::new();
-        for column in &columns {
+        for column in &mut columns {
             let Some(value) = get(row, &column.name) else {
                 return Err(AnswersError::at(&here, &format!("needs `{}`", column.name)));
             };

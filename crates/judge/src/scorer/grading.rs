@@ -116,7 +116,7 @@ fn share(right: usize, total: usize) -> (f64, Status) {
     (share, Status::Partial)
 }
 
-pub(super) fn grade_list(wants: &[Want], ordered: bool, contents: &[Content]) -> (f64, Status) {
+fn grade_list(wants: &[Want], ordered: bool, contents: &[Content]) -> (f64, Status) {
     let right = if ordered {
         wants.iter().zip(contents).filter(|(want, content)| matches_want(want, content)).count()
     } else {
@@ -165,14 +165,14 @@ impl Matching<'_> {
     }
 }
 
-pub(super) fn grade_table(columns: &[Column], wants: &[Vec<Want>], contents: &[Content]) -> (f64, Status) {
-    let cells = |row: &'_ Content| -> Vec<Content> {
-        if let Content::List(cells) = row { cells.clone() } else { Vec::new() }
-    };
-    let given: Vec<Vec<Content>> = contents.iter().map(cells).collect();
+fn grade_table(columns: &[Column], wants: &[Vec<Want>], contents: &[Content]) -> (f64, Status) {
+    let rows = contents.iter().filter_map(|row| match row {
+        Content::List(cells) if !cells.is_empty() => Some(cells.as_slice()),
+        _ => None,
+    });
     let (mut kept, mut torn, mut count): (Vec<&[Content]>, Vec<&Content>, usize) =
         (Vec::new(), Vec::new(), 0);
-    for row in given.iter().filter(|row| !row.is_empty()) {
+    for row in rows {
         let first = match &row[0] {
             Content::Unread(_) => None,
             key => kept.iter().find(|one| one[0] == *key),

@@ -33,6 +33,11 @@ pub(super) fn has_digit(text: &[char]) -> bool {
     text.iter().any(|c| c.is_ascii_digit() || lowered(*c).is_some())
 }
 
+/// The same for text that is not split into characters.
+pub(super) fn has_digit_in(text: &str) -> bool {
+    text.contains(|c: char| c.is_ascii_digit() || lowered(c).is_some())
+}
+
 fn ends_spaced(text: &str) -> &str {
     text.trim_matches(is_space)
 }
@@ -151,8 +156,7 @@ fn plain_of(text: &[char]) -> Option<Vec<char>> {
             if has(&words().wrappers, &name) && text.get(end) == Some(&'{') {
                 end += 1;
                 let begin = trim_start(&text[end..]).first();
-                let digit = |c: char| c.is_ascii_digit() || lowered(c).is_some();
-                if begin.is_some_and(|c| c.is_ascii_digit() || *c == '.') && plain.contains(digit) {
+                if begin.is_some_and(|c| c.is_ascii_digit() || *c == '.') && has_digit_in(&plain) {
                     return None;
                 }
                 braces.push(None);
@@ -187,8 +191,7 @@ fn symbol(name: &str) -> Option<&'static str> {
         "circ" | "degree" | "textdegree" => "°",
         "mu" => "\u{b5}",
         "Omega" => "\u{3a9}",
-        "quad" | ";" | ":" | " " => " ",
-        "left" | "right" => "",
+        "quad" | ";" | ":" | " " | "left" | "right" => " ",
         "checkmark" => "✓",
         "," => "\u{2009}",
         "%" => "%",
@@ -291,8 +294,7 @@ pub(super) fn is_placeholder(text: &str) -> bool {
     let enclosed = [('<', '>'), ('{', '}'), ('[', ']')]
         .iter()
         .any(|(open, close)| text.starts_with(*open) && text.ends_with(*close));
-    let digit = |c: char| c.is_ascii_digit() || lowered(c).is_some();
-    (enclosed && length > 2 && !text.contains(digit))
+    (enclosed && length > 2 && !has_digit_in(text))
         || has(&words().placeholders, text.to_ascii_lowercase().trim_matches('.'))
 }
 

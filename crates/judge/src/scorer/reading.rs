@@ -5,9 +5,10 @@ use std::borrow::Cow;
 use aec_base::decimal::Decimal;
 
 use super::answers::{Column, Field, Shape};
-use super::grading::{grade_list, grade_table};
 use super::keys::Bases;
-use super::marks::{approximated, holds_nothing, is_placeholder, split_remark, unmarked, without_ticks};
+use super::marks::{
+    approximated, has_digit_in, holds_nothing, is_placeholder, split_remark, unmarked, without_ticks,
+};
 use super::numeral::numeral;
 use super::relaxed::Value;
 use super::remarks::{is_clear, is_harmless, is_silent};
@@ -57,16 +58,16 @@ impl Reading {
 pub(super) fn read(field: &Field, claim: &Claim) -> Reading {
     let value = &claim.value;
     match &field.shape {
-        Shape::One { scalar, want } => read_one(scalar, value, &claim.unit, Some(want)),
-        Shape::List { item, wants, ordered } => read_list(item, wants, *ordered, value),
-        Shape::Table { columns, bases, rows } => read_table(columns, bases, rows, value),
+        Shape::One { scalar, .. } => read_one(scalar, value, &claim.unit),
+        Shape::List { item, wants, .. } => read_list(item, wants.len(), value),
+        Shape::Table { columns, bases, rows } => read_table(columns, bases, rows.len(), value),
     }
 }
 
 type Fault = (Status, &'static str);
 
-/// Reads one value. `key_unit` is the unit that its key states, `want` the expected value if there is only one.
-fn read_one(scalar: &Scalar, value: &Value, key_unit: &str, want: Option<&Want>) -> Reading {
+/// Reads one value. `key_unit` is the unit that its key states.
+fn read_one(scalar: &Scalar, value: &Value, key_unit: &str) -> Reading {
     let unread = |(status, message)| Reading::unread(value, status, message);
     let mut given = value;
     if let Value::List(items) = given {
@@ -101,11 +102,8 @@ fn read_one(scalar: &Scalar, value: &Value, key_unit: &str, want: Option<&Want>)
             let option = meanings.read(text).cloned().map(Content::Text);
             option.ok_or((Status::Invalid, "not one of the options"))
         }
-        Kind::Text => {
-            let content = read_text(text);
-            let empty = want.is_some_and(|want| is_placeholder(text) && !matches_want(want, &content));
-            if empty { Err((Status::Missing, "no value")) } else { Ok(content) }
-        }
+        Kind::Text if is_placeholder(text) && !scalar.literal => Err((Status::Missing, "no value")),
+        Kind::Text => Ok(read_text(text)),
     };
     match read {
         Ok(content) => Reading::of(content),
@@ -148,10 +146,17 @@ fn read_number(scalar: &Scalar, given: &str, units: [&str; 2]) -> Result<Content
         Ok((content, _)) => return Ok(content),
         Err(fault) => fault,
     };
-    let (bare, remark) = split_remark(plain).filter(|(_, remark)| is_harmless(remark)).ok_or(fault)?;
+    let (bare, remark) = split_remark(plain).ok_or(fault)?;
     let (content, with_unit) = measured(scalar, &bare, units).map_err(|_| fault)?;
-    let clear = with_unit || units.iter().any(|unit| !unit.is_empty()) || is_clear(&remark, &scalar.nouns);
+    let has_unit = with_unit || units.iter().any(|unit| !unit.is_empty());
+    let clear = repeats(scalar, &content, &remark)
+        || (is_harmless(&remark) && (has_unit || is_clear(&remark, &scalar.nouns)));
     if clear { Ok(content) } else { Err(fault) }
+}
+
+/// Whether a remark is the same value once more, with a unit: "0.76 (76%)".
+fn repeats(scalar: &Scalar, content: &Content, remark: &str) -> bool {
+    measured(scalar, remark, ["", ""]).is_ok_and(|(other, with_unit)| with_unit && agree(&other, content))
 }
 
 /// A number with a unit, and whether it has one.
@@ -203,7 +208,7 @@ fn counts(scalar: &Scalar, text: &str) -> bool {
         last = part;
         has(&scalar.nouns, part) || has(&words().counters, part)
     });
-    known && !matches!(last, "" | "of" | "per")
+    known && !matches!(last, "" | "per")
 }
 
 /// The words of a boolean or choice and what they mean.
@@ -264,7 +269,10 @@ impl<'a, T: PartialEq> Meanings<'a, T> {
 /// A text as given, and without marks and remark if that differs.
 fn read_text(given: &str) -> Content {
     let (whole, plain) = (stated(given), unmarked(given));
-    let bare = match split_remark(&plain).filter(|(_, remark)| is_harmless(remark)) {
+    // In "P7 (P8)" the remark may be another answer.
+    let clear =
+        |bare: &str, remark: &str| is_harmless(remark) && !(has_digit_in(bare) && has_digit_in(remark));
+    let bare = match split_remark(&plain).filter(|(bare, remark)| clear(bare, remark)) {
         Some((bare, _)) => stated(&bare),
         None => stated(&plain),
     };
@@ -276,22 +284,26 @@ fn too_many(given: usize, expected: usize) -> bool {
     given > 4 * expected + 16
 }
 
-fn read_list(item: &Scalar, wants: &[Want], ordered: bool, value: &Value) -> Reading {
+fn is_unread(content: &Content) -> bool {
+    matches!(content, Content::Unread(_))
+}
+
+fn read_list(item: &Scalar, expected: usize, value: &Value) -> Reading {
     let unread = |status, message| Reading::unread(value, status, message);
     if value.is_blank() {
         return unread(Status::Missing, "no value");
     }
     let items = match value {
         Value::List(items) => items.as_slice(),
-        _ if wants.len() == 1 => std::slice::from_ref(value),
+        _ if expected == 1 => std::slice::from_ref(value),
         _ if holds_nothing(value, "") => return unread(Status::Missing, "no value"),
         _ => return unread(Status::Invalid, "not a list"),
     };
-    if too_many(items.len(), wants.len()) {
+    if too_many(items.len(), expected) {
         return unread(Status::Invalid, "far too many items");
     }
-    let contents: Vec<Content> = items.iter().map(|given| read_one(item, given, "", None).content).collect();
-    if holds_nothing(value, "") && grade_list(wants, ordered, &contents).1 == Status::Wrong {
+    let contents: Vec<Content> = items.iter().map(|given| read_one(item, given, "").content).collect();
+    if contents.iter().all(is_unread) && holds_nothing(value, "") {
         return unread(Status::Missing, "no value");
     }
     Reading::of(Content::List(contents))
@@ -299,7 +311,7 @@ fn read_list(item: &Scalar, wants: &[Want], ordered: bool, value: &Value) -> Rea
 
 type Row<'a> = (Option<&'a str>, &'a [(String, Value)]);
 
-fn read_table(columns: &[Column], bases: &Bases, wants: &[Vec<Want>], value: &Value) -> Reading {
+fn read_table(columns: &[Column], bases: &Bases, expected: usize, value: &Value) -> Reading {
     let unread = |status, message| Reading::unread(value, status, message);
     if value.is_blank() {
         return unread(Status::Missing, "no value");
@@ -330,21 +342,21 @@ fn read_table(columns: &[Column], bases: &Bases, wants: &[Vec<Want>], value: &Va
             unread(Status::Invalid, "not a list of objects")
         };
     };
-    if too_many(rows.len(), wants.len()) {
+    if too_many(rows.len(), expected) {
         return unread(Status::Invalid, "far too many rows");
     }
-    let contents: Vec<Content> = rows.into_iter().map(|row| read_row(columns, bases, row)).collect();
-    if holds_nothing(value, key) && grade_table(columns, wants, &contents).1 == Status::Wrong {
+    let rows: Vec<Vec<Content>> = rows.into_iter().map(|row| read_row(columns, bases, row)).collect();
+    if rows.iter().all(|cells| cells[1..].iter().all(is_unread)) && holds_nothing(value, key) {
         return unread(Status::Missing, "no value");
     }
-    Reading::of(Content::List(contents))
+    Reading::of(Content::List(rows.into_iter().map(Content::List).collect()))
 }
 
 /// The contents of a row's cells in the order of the columns.
-fn read_row(columns: &[Column], bases: &Bases, (key, cells): Row<'_>) -> Content {
+fn read_row(columns: &[Column], bases: &Bases, (key, cells): Row<'_>) -> Vec<Content> {
     let mut given: Vec<Vec<Content>> = vec![Vec::new(); columns.len()];
     if let (Some(key), Some(column)) = (key, columns.first()) {
-        given[0].push(read_one(&column.scalar, &Value::Quoted(key.to_owned()), "", None).content);
+        given[0].push(read_one(&column.scalar, &Value::Quoted(key.to_owned()), "").content);
     }
     for (name, item) in cells {
         let folded = compact(name);
@@ -353,7 +365,7 @@ fn read_row(columns: &[Column], bases: &Bases, (key, cells): Row<'_>) -> Content
             None => bases.find(name, |at| columns.get(at).map(|column| &column.scalar)),
         };
         if let Some((at, unit)) = found {
-            given[at].push(read_one(&columns[at].scalar, item, &unit, None).content);
+            given[at].push(read_one(&columns[at].scalar, item, &unit).content);
         }
     }
     let settled = |contents: Vec<Content>| {
@@ -362,7 +374,7 @@ fn read_row(columns: &[Column], bases: &Bases, (key, cells): Row<'_>) -> Content
         let Some(first) = contents.next() else { return nothing() };
         if contents.all(|other| agree(&first, &other)) { first } else { nothing() }
     };
-    Content::List(given.into_iter().map(settled).collect())
+    given.into_iter().map(settled).collect()
 }
 
 /// Whether two contents are the same answer.
@@ -387,7 +399,7 @@ pub(super) fn matches_want(want: &Want, content: &Content) -> bool {
         (Want::Number { value, bound }, Content::Number(x)) => {
             (x - value).abs() <= bound * 1.000_000_001 + value.abs() * 1e-12
         }
-        (Want::Integer { value, .. }, Content::Number(x)) => (x - value).abs() <= 1e-9 * value.abs(),
+        (Want::Integer { value, .. }, Content::Number(x)) => (x - value).abs() <= 1e-12 * value.abs(),
         (Want::Integer { form, .. }, Content::Integer(given)) => form == given,
         (Want::Truth(truth), Content::Truth(given)) => truth == given,
         (Want::Option(option), Content::Text(given)) => option == given,

@@ -3,7 +3,7 @@
 use super::marks::{has_digit, is_tick};
 use super::numeral::digits_end;
 use super::reading::Meanings;
-use super::text::{fold, is_punctuation, is_space, word};
+use super::text::{fold, is_punctuation, is_space, join, joined};
 use super::units::{PLAIN, unit_of};
 use super::words::{has, words};
 
@@ -17,6 +17,15 @@ fn said(remark: &str) -> Vec<&str> {
         .map(|part| part.trim_matches(is_punctuation))
         .filter(|part| !part.is_empty())
         .collect()
+}
+
+fn folded(part: &str) -> String {
+    fold(part).trim_matches(is_punctuation).to_owned()
+}
+
+/// Whether a folded word of a remark offers a second answer, doubts the first one or takes it back.
+fn is_hedge(part: &str) -> bool {
+    has(&words().hedges, part) || part.ends_with("n't")
 }
 
 /// Latin, Greek and Cyrillic letters and punctuation: no digit or sign of another kind.
@@ -35,9 +44,9 @@ pub(super) fn is_harmless(remark: &str) -> bool {
         return false;
     }
     let lists = words();
-    let small: Vec<String> = said.iter().map(|part| fold(part)).collect();
+    let small: Vec<String> = said.iter().map(|part| folded(part)).collect();
     for (at, part) in said.iter().enumerate() {
-        if has(&lists.hedges, &small[at]) {
+        if is_hedge(&small[at]) || has(&lists.multipliers, &small[at]) {
             return false;
         }
         let characters: Vec<char> = part.chars().collect();
@@ -70,7 +79,7 @@ fn is_reference(part: &str) -> bool {
 
 /// Whether a harmless remark behind a number without a unit cannot be an unknown unit.
 pub(super) fn is_clear(remark: &str, nouns: &[String]) -> bool {
-    let small: Vec<String> = said(remark).into_iter().map(fold).collect();
+    let small: Vec<String> = said(remark).into_iter().map(folded).collect();
     let lists = words();
     match small.as_slice() {
         [] => false,
@@ -96,17 +105,20 @@ pub(super) fn is_silent<T: PartialEq>(
     }
     let spaced = remark.replace('/', " ");
     let texts: &[&str] = if spaced == remark { &[remark] } else { &[remark, &spaced] };
+    let before: Vec<String> = said(bare).into_iter().map(folded).collect();
     texts.iter().all(|text| {
-        let mut small: Vec<String> = said(bare).into_iter().map(fold).collect();
-        let first = small.len();
-        small.extend(said(text).into_iter().map(fold));
-        let doubts = |part: &String| has(&words().hedges, part) || meanings.contradicts(found, part);
-        if small[first..].iter().any(doubts) {
+        let behind: Vec<String> = said(text).into_iter().map(folded).collect();
+        if behind.iter().any(|part| is_hedge(part) || meanings.contradicts(found, part)) {
             return false;
         }
-        (0..small.len()).all(|at| {
-            (at.max(first) + 1..=(at + MAX_SAID).min(small.len()))
-                .all(|end| meanings.get(&word(&small[at..end].join(" "))).is_none_or(|named| named == found))
+        let parts: Vec<String> = before.iter().chain(&behind).map(|part| joined(part)).collect();
+        (0..parts.len()).all(|at| {
+            let mut name = String::new();
+            (at..(at + MAX_SAID).min(parts.len())).all(|end| {
+                let behind = !name.is_empty();
+                join(&mut name, if behind { parts[end].trim_start_matches('-') } else { &parts[end] });
+                end < before.len() || meanings.get(&name).is_none_or(|named| named == found)
+            })
         })
     })
 }

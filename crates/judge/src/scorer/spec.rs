@@ -3,6 +3,7 @@
 use aec_base::decimal::Decimal;
 
 use super::answers::{AnswersError, Number, flag, get, need, number, only, text, texts};
+use super::marks::is_placeholder;
 use super::numeral::numeral;
 use super::relaxed::Value;
 use super::text::{compact, fold, squeeze, stated, word};
@@ -21,6 +22,8 @@ pub(super) struct Scalar {
     pub(super) unit_words: Vec<String>,
     /// The words of its name in singular and plural: what it may count.
     pub(super) nouns: Vec<String>,
+    /// Whether an accepted text looks like a place to fill, so that no text is taken for one.
+    pub(super) literal: bool,
     pub(super) meaning: String,
 }
 
@@ -126,7 +129,8 @@ pub(super) fn scalar(
         _ => Kind::Text,
     };
     let meaning = get(pairs, "meaning").and_then(text).unwrap_or_default().to_owned();
-    Ok(Scalar { kind, unit, unit_text: unit_text.to_owned(), unit_words, nouns: nouns_of(name), meaning })
+    let (unit_text, nouns) = (unit_text.to_owned(), nouns_of(name));
+    Ok(Scalar { kind, unit, unit_text, unit_words, nouns, literal: false, meaning })
 }
 
 fn tolerance(pairs: &Pairs, unit: &Unit, place: &str) -> Result<Tolerance, AnswersError> {
@@ -175,9 +179,12 @@ fn nouns_of(name: &str) -> Vec<String> {
 
 /// Whether the name of a boolean asks whether a check passed: its last word says so, and none negates it.
 fn asks_for_pass(name: &str) -> bool {
-    let (said, lists) = (words_of(name), words());
-    said.last().is_some_and(|last| has(&lists.passed, last))
-        && !said.iter().any(|part| has(&lists.negations, part) || has(&lists.failed, part))
+    words_of(name).last().is_some_and(|last| has(&words().passed, last)) && !negates(name)
+}
+
+/// Whether a name has a word for no or for failing: "pass" is then no word for true.
+fn negates(name: &str) -> bool {
+    words_of(name).iter().any(|part| has(&words().negations, part) || has(&words().failed, part))
 }
 
 /// Words that are always true or false.
@@ -209,6 +216,9 @@ fn boolean(pairs: &Pairs, place: &str, name: &str) -> Result<Kind, AnswersError>
     let (yes, no) = (texts(pairs, "true_words", place)?, texts(pairs, "false_words", place)?);
     let mut meanings: Vec<(String, bool)> =
         TRUTHS.into_iter().map(|(word, truth)| (word.to_owned(), truth)).collect();
+    if negates(name) {
+        meanings.retain(|(word, _)| word != "pass" && word != "fail");
+    }
     let own = yes.into_iter().map(|text| (text, true)).chain(no.into_iter().map(|text| (text, false)));
     for (text, truth) in own {
         let folded = word(text);
@@ -262,7 +272,7 @@ pub(super) fn named<'a, T>(list: &'a [(String, T)], word: &str) -> Option<&'a T>
 
 impl Scalar {
     /// The expected value, and its text for the details.
-    pub(super) fn wanted(&self, value: &Value, place: &str) -> Result<(Want, String), AnswersError> {
+    pub(super) fn wanted(&mut self, value: &Value, place: &str) -> Result<(Want, String), AnswersError> {
         let with_unit =
             |shown: String| format!("{shown} {}", self.unit_text).trim_end_matches(' ').to_owned();
         match &self.kind {
@@ -310,6 +320,7 @@ impl Scalar {
                     place,
                     "the expected value must be a text or a list of texts, none of them empty",
                 )?;
+                self.literal |= accept.iter().any(|text| is_placeholder(text));
                 Ok((Want::Texts(accept.iter().map(|text| stated(text)).collect()), accept.join(" | ")))
             }
         }

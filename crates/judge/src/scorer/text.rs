@@ -96,17 +96,22 @@ fn plain_word(text: &str) -> Option<String> {
     plain.then(|| text.chars().filter(|c| *c != '_').map(|c| c.to_ascii_lowercase()).collect())
 }
 
-fn joined(squeezed: &str) -> String {
-    let mut joined = String::with_capacity(squeezed.len());
-    joined.push_str(if squeezed.starts_with('-') { "-" } else { "" });
+pub(super) fn joined(squeezed: &str) -> String {
+    let mut whole = String::with_capacity(squeezed.len());
+    whole.push_str(if squeezed.starts_with('-') { "-" } else { "" });
     for part in squeezed.split([' ', '-', '_']).filter(|part| !part.is_empty()) {
-        let digit = |c: char| c.is_ascii_digit();
-        if joined.ends_with(digit) && part.starts_with(digit) {
-            joined.push('-');
-        }
-        joined.push_str(part);
+        join(&mut whole, part);
     }
-    joined
+    whole
+}
+
+/// Appends a part to a joined text.
+pub(super) fn join(front: &mut String, part: &str) {
+    let digit = |c: char| c.is_ascii_digit();
+    if front.ends_with(digit) && part.starts_with(digit) {
+        front.push('-');
+    }
+    front.push_str(part);
 }
 
 /// Shortens text for the details.

@@ -18,8 +18,10 @@ pub(super) struct Words {
     pub(super) failed: Vec<String>,
     /// Words that negate the name of a boolean.
     pub(super) negations: Vec<String>,
-    /// Words in a remark that offer a second answer, take the first one back or multiply it.
+    /// Words in a remark that offer a second answer, doubt the first one or take it back.
     pub(super) hedges: Vec<String>,
+    /// Words in a remark that may multiply a number.
+    pub(super) multipliers: Vec<String>,
     /// Words that may stand alone in brackets behind a number without a unit, where another word could be a unit.
     pub(super) remarks: Vec<String>,
     /// Words before a number, and behind it, that make it no second value.
@@ -56,6 +58,7 @@ impl Words {
             "failed" => &mut self.failed,
             "negations" => &mut self.negations,
             "hedges" => &mut self.hedges,
+            "multipliers" => &mut self.multipliers,
             "remarks" => &mut self.remarks,
             "references" => &mut self.references,
             "rounding" => &mut self.rounding,
