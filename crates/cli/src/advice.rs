@@ -44,7 +44,7 @@ fn words(command: &str) -> Vec<String> {
         while let Some((before, (_, after))) =
             filled.split_once('{').and_then(|(before, rest)| Some((before, rest.split_once('}')?)))
         {
-            filled = format!("{before}x{after}");
+            filled = format!("{before}1{after}");
         }
         match (word, words.len()) {
             // Runs of evolution and of swarms share their messages, and their commands have the same words.

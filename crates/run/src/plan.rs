@@ -367,7 +367,7 @@ impl Plan {
             let problem = Problem::error("the plan is not what it was when it was locked")
                 .id(FAMILY.number(30))
                 .why("its parts do not give its digest")
-                .fix("restore the file, or make a new plan with `aec-bench plan --lock`");
+                .fix("restore the file, or make a new plan with `aec-bench plan --lock FILE`");
             problems.push(problem.in_file(path));
         }
         if problems.is_empty() { Ok(plan) } else { Err(problems) }

@@ -481,5 +481,5 @@ fn drift(what: String) -> Problem {
     Problem::error(what)
         .id(FAMILY.number(33))
         .why("a locked plan is executed unchanged or not at all")
-        .fix("restore it, or make a new plan with `aec-bench plan --lock`")
+        .fix("restore it, or make a new plan with `aec-bench plan --lock FILE`")
 }
