@@ -50,7 +50,7 @@ fn words(command: &str) -> Vec<String> {
             // Runs of evolution and of swarms share their messages, and their commands have the same words.
             ("{}", 0) => words.push("evolve".to_owned()),
             // Several flags, or none.
-            ("{how}" | "{more}", _) | ("…", _) => {}
+            ("{how}" | "{more}" | "…", _) => {}
             _ => words.push(filled),
         }
     }

@@ -133,7 +133,7 @@ mod tests {
         let cost_of = |spent, unpriced| {
             let text = shown(&RunEnded { spent, unpriced, ..samples::run_ended() });
             let line = text.lines().find(|line| line.starts_with("50 attempts")).unwrap();
-            line.split(", ").nth(0).unwrap().split(": ").nth(1).unwrap().to_owned()
+            line.split(", ").next().unwrap().split(": ").nth(1).unwrap().to_owned()
         };
         assert_eq!(cost_of(None, 2), "unpriced");
         assert_eq!(cost_of(Some(MicroDollars(10_000)), 2), "$0.01 and 2 unpriced");
