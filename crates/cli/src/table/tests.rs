@@ -34,7 +34,9 @@ fn a_table_fits_its_terminal_and_numbers_stay_whole() {
 #[test]
 fn columns_that_say_nothing_go_first_then_others_then_cells_shrink_and_then_rows_become_blocks() {
     let at = |columns| table(Some(columns), &TableArguments::default());
-    assert!(at(130).starts_with("TASK                     MEAN            MODEL         FAULTS  TAGS   ABOUT\n"));
+    assert!(
+        at(130).starts_with("TASK                     MEAN            MODEL         FAULTS  TAGS   ABOUT\n")
+    );
     assert!(at(90).contains("(no room for FAULTS; --wide shows everything)"), "{}", at(90));
     assert!(at(78).contains("(no room for FAULTS, TAGS; --wide shows"), "{}", at(78));
     let narrow = at(60);
