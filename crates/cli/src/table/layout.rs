@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use unicode_width::UnicodeWidthStr as _;
+use unicode_width::UnicodeWidthStr;
 
 use super::{Table, Way};
 use crate::output::{HEADER, STRONG};
@@ -88,7 +88,7 @@ impl Table<'_> {
             Some(Way::Cut | Way::CutFront) => natural.min(least),
             Some(Way::Wrap) => {
                 let words = self.rows.iter().flat_map(|row| cell(row, column).split(' '));
-                let longest = words.map(|word| word.width()).max().unwrap_or(0);
+                let longest = words.map(UnicodeWidthStr::width).max().unwrap_or(0);
                 natural.min(least.max(longest.min(LONGEST_WORD)))
             }
             None => natural,
