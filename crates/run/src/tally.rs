@@ -104,7 +104,9 @@ mod tests {
         let name = Name::parse("x").unwrap();
         let advice = |outcomes: &[Outcome]| {
             let mut tally = AgentTally { planned: 2, ..AgentTally::default() };
-            outcomes.iter().for_each(|outcome| tally.add(*outcome, None));
+            for outcome in outcomes {
+                tally.add(*outcome, None);
+            }
             tally.continuation(&name)
         };
         let resume = || Some("aec-bench run --resume x".to_owned());

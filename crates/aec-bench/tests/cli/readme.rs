@@ -1,6 +1,5 @@
 //! The commands of the README work as they stand there, typed one after the other in a new project.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use aec_xtest::{Run, TestEnv};
@@ -72,7 +71,7 @@ fn every_line_works_in_order_in_a_new_project() {
     env.set("OPENAI_API_KEY", "sk-readme");
     let directory = env.dir();
     let mut shell = Shell { env, directory };
-    let mut tried = BTreeMap::new();
+    let mut tried = 0;
     for line in lines() {
         if NOT_TRIED.iter().any(|(beginning, _)| line.starts_with(beginning)) {
             continue;
@@ -81,10 +80,10 @@ fn every_line_works_in_order_in_a_new_project() {
         if line.starts_with("aec-bench init") {
             shell.env.write(
                 "my-bench/configs/endpoints.toml",
-                format!("[[endpoint]]\nendpoint_id = \"gpt-4.1-mini\"\nmodel = \"gpt-4.1-mini\"\nurl = \"{}/v1\"\n", url),
+                format!("[[endpoint]]\nendpoint_id = \"gpt-4.1-mini\"\nmodel = \"gpt-4.1-mini\"\nurl = \"{url}/v1\"\n"),
             );
         }
-        tried.insert(line, ());
+        tried += 1;
     }
-    assert!(tried.len() >= 20, "{:?}", tried.keys());
+    assert!(tried >= 20, "only {tried} lines of the README were tried");
 }
