@@ -96,27 +96,35 @@ def compact(text):
 
     A leading hyphen stays and so does a gap between digits: -5 is not 5 and 1-2 is not 12.
     """
-    return joined(squeeze(text))
+    return joined(squeeze(text)) if not is_simple(text) else joined(lower(text))
 
 
 def word(text):
     """Text for comparing choices and other words: a stated value without spaces, hyphens and underscores."""
-    return joined(stated(text))
+    return joined(stated(text)) if not is_simple(text) else joined(lower(text))
+
+
+def is_simple(text):
+    """Whether a text is one that folding only turns into lower case; most keys and words are."""
+    return text.isascii() and text.replace("_", "").isalnum()
 
 
 def joined(squeezed):
     parts = ["-"] if squeezed[:1] == "-" else [""]
     for part in squeezed.replace("-", " ").replace("_", " ").split(" "):
         if part:
-            if parts[-1][-1:] and parts[-1][-1] in DIGITS and part[0] in DIGITS:
-                parts.append("-")
-            parts.append(part)
+            parts.append(gap(parts[-1], part) + part)
     return "".join(parts)
+
+
+def gap(front, behind):
+    """What stands between two parts of a joined text."""
+    return "-" if front[-1:] and front[-1] in DIGITS and behind[0] in DIGITS else ""
 
 
 def lower(text):
     """ASCII lower case."""
-    return "".join(chr(ord(c) + 32) if "A" <= c <= "Z" else c for c in text)
+    return text.lower() if text.isascii() else "".join(chr(ord(c) + 32) if "A" <= c <= "Z" else c for c in text)
 
 
 def shorten(text):
@@ -128,24 +136,29 @@ def shorten(text):
 
 # A list and its words; `_` in a word is a space. Words for about, before a number and behind it; what may follow a
 # count; words of a passed and a failed check, compared without spaces; words that negate a name; words in a remark that
-# offer a second answer, take the first one back or multiply it; words that may stand alone in brackets behind a number
-# without a unit, where another word could be a unit; words before a number, and behind it, that make it no second
-# value; texts that hold the place of a value; LaTeX commands that only change how their argument looks.
+# offer a second answer, doubt the first one or take it back, and those that may multiply a number; words that may stand
+# alone in brackets behind a number without a unit, where another word could be a unit; words before a number, and
+# behind it, that make it no second value; texts that hold the place of a value; LaTeX commands that only change how
+# their argument looks.
 WORD_LISTS = """
 approximately approximately approx about around roughly circa ca
 nearly approximately approx
-counters no nos nr off pc pcs piece pieces item items each ea of per
-passed pass passed passes ok okay compliant complies adequate satisfactory satisfied acceptable sufficient safe
+counters no nos nr off pc pcs piece pieces item items each ea total
+passed pass passed passes ok o.k okay compliant complies complying conforms conforming adequate satisfactory satisfied
+passed satisfies acceptable sufficient safe
 failed fail failed fails ng notok noncompliant notcompliant doesnotcomply inadequate notadequate unsatisfactory
 failed notsatisfactory notsatisfied unacceptable notacceptable insufficient notsufficient unsafe notsafe notpassed
-failed doesnotpass
+failed doesnotpass doesn'tpass doesn'tcomply failstocomply noncomplying notcomplying nonconforming notconforming
+failed doesnotconform doesnotsatisfy failure failing n.g
 negations not non no never cannot without
 hedges or and/or either alternatively alternative alternatives maybe perhaps possibly unsure uncertain guess vs versus
-hedges between range not isn't never no wrong incorrect instead otherwise unless if else except but without was
-hedges previously formerly subject conditional conditionally assuming assumed plus minus negative times x per each unit
-hedges units thousand thousands hundred hundreds million millions billion billions dozen dozens pair pairs percent half
-hedges double twice triple quarter zero one two three four five six seven eight nine ten eleven twelve thirteen
-hedges fourteen fifteen sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety
+hedges between range not never no none nor neither cannot wrong incorrect instead otherwise unless if else except but
+hedges without was may might could would probably likely unlikely unclear doubtful previously formerly subject
+hedges conditional conditionally assuming assumed plus minus negative x
+multipliers times per each both every unit units thousand thousands hundred hundreds million millions billion billions
+multipliers dozen dozens pair pairs percent half double doubled twice triple quarter zero one two three four five six
+multipliers seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty
+multipliers thirty forty fifty sixty seventy eighty ninety
 remarks hogging sagging tension compression tensile compressive governing governs critical controls controlling max
 remarks maximum rounded approx approximately about exact final answer result calculated computed design factored
 remarks ultimate serviceability uls sls ok pass upward upwards downward downwards required provided total overall
@@ -155,6 +168,7 @@ rounding d.p dp s.f sf sig significant decimal decimals
 placeholders tbd tbc todo n/a placeholder value number text string your_answer your_answer_here to_be_determined
 placeholders to_be_confirmed to_be_calculated to_be_filled_in
 wrappers text textrm textbf textit texttt mathrm mathbf mathit mathsf mathtt boldsymbol operatorname boxed unit si
+wrappers underline emph
 """
 
 
@@ -166,7 +180,8 @@ def word_list(wanted):
 
 APPROXIMATELY, NEARLY, COUNTERS = word_list("approximately"), word_list("nearly"), frozenset(word_list("counters"))
 PASSED, FAILED, NEGATIONS = word_list("passed"), word_list("failed"), frozenset(word_list("negations"))
-HEDGES, REMARKS = frozenset(word_list("hedges")), frozenset(word_list("remarks"))
+HEDGES, MULTIPLIERS = frozenset(word_list("hedges")), frozenset(word_list("multipliers"))
+REMARKS = frozenset(word_list("remarks"))
 REFERENCES, ROUNDING = frozenset(word_list("references")), frozenset(word_list("rounding"))
 PLACEHOLDERS, WRAPPERS = frozenset(word_list("placeholders")), frozenset(word_list("wrappers"))
 
@@ -756,13 +771,15 @@ def convert(spec, x, text):
     """x, given in the unit `text`, in the unit of the field; a text that says why if there is no way."""
     if not text or (spec.unit_words and word(text) in spec.unit_words) or counts(spec, text):
         return x
-    readings = [unit for unit in (unit_of(text, False), unit_of(text, True)) if unit]
-    for unit in readings:
-        if fits(spec, unit):
+    known = False
+    for again in (False, True):
+        unit = unit_of(text, again)
+        known = known or unit is not None
+        if unit is not None and fits(spec, unit):
             factor, offset = unit[0], unit[2]
             here, there = (0.0, 0.0) if spec.difference else (offset, spec.unit[2])
             return x if factor == spec.unit[0] and here == there else (x + here) * factor / spec.unit[0] - there
-    return "a unit of another kind" if readings else "an unknown unit"
+    return "a unit of another kind" if known else "an unknown unit"
 
 
 def fits(spec, unit):
@@ -776,7 +793,7 @@ def counts(spec, text):
         return False
     said = [part.strip(".") for part in text.translate(FOLD).split(" ")]
     said = [part for part in said if part]
-    return (bool(said) and said[-1] not in ("of", "per")
+    return (bool(said) and said[-1] != "per"
             and all(part in spec.nouns or part in COUNTERS for part in said))
 
 
@@ -806,7 +823,7 @@ PAIRED = ("***", "**", "__", "``", "`", "$$", "$")
 MARKED = frozenset("\\$`*_=\t\x08")
 SYMBOLS = {"times": "\xd7", "cdot": "\xb7", "approx": "\u2248", "sim": "\u2248", "simeq": "\u2248", "pm": "\xb1",
            "circ": "\xb0", "degree": "\xb0", "textdegree": "\xb0", "mu": "\xb5", "Omega": "\u03a9", "quad": " ",
-           "left": "", "right": "", "checkmark": "\u2713", ",": "\u2009", ";": " ", ":": " ", " ": " ", "%": "%",
+           "left": " ", "right": " ", "checkmark": "\u2713", ",": "\u2009", ";": " ", ":": " ", " ": " ", "%": "%",
            "_": "_", "(": "$", ")": "$", "[": "$$", "]": "$$"}
 # JSON reads the backslash of a careless \\times, \\text and \\boxed as part of an escape.
 ESCAPED = (("\times", "\\times"), ("\text", "\\text"), ("\x08oxed", "\\boxed"))
@@ -948,6 +965,15 @@ def remark_words(remark):
     return [part for part in (part.strip(PUNCTUATION) for part in bare.split(" ")) if part]
 
 
+def folded_part(part):
+    return part.translate(FOLD).strip(PUNCTUATION)
+
+
+def is_hedge(part):
+    """Whether a folded word of a remark offers a second answer, doubts the first one or takes it back."""
+    return part in HEDGES or part.endswith("n't")
+
+
 def is_letterlike(c):
     """Whether a character is Latin, Greek or Cyrillic, or punctuation: no digit or sign of another kind."""
     return (c < "\u0600" and c not in "\xbc\xbd\xbe") or "\u2010" <= c <= "\u2027" or c in SPACES
@@ -958,9 +984,9 @@ def is_harmless(remark):
     said = remark_words(remark)
     if not said or any(c in "?!\xb1|~<>=/" or not is_letterlike(c) for c in remark) or unit_of(remark):
         return False
-    small = [part.translate(FOLD) for part in said]
+    small = [folded_part(part) for part in said]
     for at, part in enumerate(said):
-        if small[at] in HEDGES:
+        if is_hedge(small[at]) or small[at] in MULTIPLIERS:
             return False
         if has_digit(part):
             before, behind = said[at - 1] if at else "", small[at + 1] if at + 1 < len(small) else ""
@@ -981,7 +1007,7 @@ def is_reference(part):
 
 def is_clear(remark, spec):
     """Whether a harmless remark behind a number without a unit cannot be an unknown unit."""
-    small = [part.translate(FOLD) for part in remark_words(remark)]
+    small = [folded_part(part) for part in remark_words(remark)]
     if small[0] == "in":
         return len(small) > 1 and small[1] in REMARKS
     return len(small) > 1 or small[0] in REMARKS or small[0] in spec.nouns or has_digit(small[0])
@@ -1036,7 +1062,7 @@ class Spec:
     def __init__(self, kind):
         self.kind = kind
         self.unit, self.unit_text, self.unit_words, self.difference = PLAIN, "", (), False
-        self.want = ()
+        self.literal = False  # whether an accepted text looks like a place to fill, so that no text is taken for one
         self.nouns = ()
         self.meanings = {}  # of words: a truth or an option
         self.passing = {}  # whether an option or truth means that a check passed, where that is asked
@@ -1089,7 +1115,12 @@ TRUTHS = {"true": True, "yes": True, "pass": True, "false": False, "no": False, 
 def asks_for_pass(name):
     """Whether the name of a boolean asks whether a check passed: its last word says so, and none negates it."""
     said = words_of(name)
-    return bool(said) and said[-1] in PASSED and not any(part in NEGATIONS or part in FAILED for part in said)
+    return bool(said) and said[-1] in PASSED and not negates(name)
+
+
+def negates(name):
+    """Whether a name has a word for no or for failing: "pass" is then no word for true."""
+    return any(part in NEGATIONS or part in FAILED for part in words_of(name))
 
 
 def scalar_spec(raw, where, extra, name):
@@ -1109,6 +1140,8 @@ def scalar_spec(raw, where, extra, name):
     if kind == "boolean":
         true, false = texts(raw, "true_words", where), texts(raw, "false_words", where)
         spec.meanings = dict(TRUTHS)
+        if negates(name):
+            del spec.meanings["pass"], spec.meanings["fail"]
         for text, truth in [(text, True) for text in true] + [(text, False) for text in false]:
             need(spec.meanings.setdefault(word(text), truth) == truth, where, "`" + text + "` is both true and false")
         if asks_for_pass(name):
@@ -1175,6 +1208,7 @@ def wanted(spec, value, where):
     accept = value if isinstance(value, list) else [value]
     need(accept and all(isinstance(text, str) and squeeze(text) for text in accept), where,
          "the expected value must be a text or a list of texts, none of them empty")
+    spec.literal = spec.literal or any(map(is_placeholder, accept))
     return [stated(text) for text in accept], " | ".join(accept)
 
 
@@ -1211,13 +1245,13 @@ def table_spec(spec, raw, where, _name):
     need(isinstance(raw.get("key"), str) and raw["key"] in columns, where, "`key` must name a column")
     spec.key = raw["key"]
     spec.columns = {}
-    for name in [spec.key] + [name for name in columns if name != spec.key]:
+    names = [spec.key] + [name for name in columns if name != spec.key]
+    for name in names:
         need(compact(name) and compact(name) not in spec.columns, where,
              "column `" + name + "` is empty or there twice")
         spec.columns[compact(name)] = scalar_spec(columns[name], where + ".columns." + name, (), name)
     key = spec.columns[compact(spec.key)]
-    named = [spec.key] + [name for name in columns if name != spec.key]
-    spec.bases = unit_bases(zip(named, spec.columns.values()))
+    spec.bases = unit_bases(zip(names, spec.columns.values()))
     need(key.kind in ("integer", "choice", "text"), where, "the key column must be an integer, a choice or a text")
     need(isinstance(rows, list) and 1 <= len(rows) <= MAX_ITEMS, where, "`rows` must be a list of 1 to 200 objects")
     spec.rows = []
@@ -1225,7 +1259,7 @@ def table_spec(spec, raw, where, _name):
         here = where + ".rows[" + str(number) + "]"
         only(row, tuple(columns), here)
         cells = []
-        for name in [spec.key] + [name for name in columns if name != spec.key]:
+        for name in names:
             need(name in row, here, "needs `" + name + "`")
             cells.append(wanted(spec.columns[compact(name)], row[name], here)[0])
         for other in spec.rows:
@@ -1389,9 +1423,9 @@ def claims_of(sheet, data):
             count += collect(sheet, parser.object(1), claims)
             at = parser.i
         except Fail:
-            spent += parser.i - at
+            spent += parser.i - at + 4
             at += 1
-        if spent > 4 * len(text) + 65536:
+        if spent > 2 * len(text) + 65536:
             raise Unread("the submission has too many unfinished objects")
         if count > MAX_BLOCKS:
             raise Unread("the submission gives more than 64 answers", "contradictory")
@@ -1493,8 +1527,7 @@ def read(spec, value, key_unit=""):
         return unread("invalid", value, "a unit where none belongs")
     elif spec.kind == "text":
         content = read_text(given)
-        empty = spec.want and is_placeholder(given) and not matches(spec, spec.want, content)
-        status, message = "invalid" if empty else "ok", ""
+        status, message = "invalid" if is_placeholder(given) and not spec.literal else "ok", ""
     else:
         content = read_word(spec, given)
         status = "invalid" if content is None else "ok"
@@ -1512,13 +1545,19 @@ def read_number(spec, given, units):
     if reading[0] == "ok":
         return reading
     bare, remark = split_remark(plain)
-    if remark is None or not is_harmless(remark):
+    again = measured(spec, bare, units) if remark is not None else reading
+    if again[0] != "ok":
         return reading
-    again = measured(spec, bare, units)
-    parts = numeral(bare)
-    if again[0] != "ok" or not (parts[3] or any(units) or is_clear(remark, spec)):
-        return reading
-    return again
+    has_unit = bool(numeral(bare)[3]) or any(units)
+    if repeats(spec, again[1], remark) or (is_harmless(remark) and (has_unit or is_clear(remark, spec))):
+        return again
+    return reading
+
+
+def repeats(spec, content, remark):
+    """Whether a remark is the same value once more, with a unit: "0.76 (76%)"."""
+    parts = numeral(remark)
+    return parts is not None and parts[3] != "" and agree(measured(spec, remark, [])[1], content)
 
 
 def without_good_ticks(text):
@@ -1575,15 +1614,18 @@ def is_silent(bare, remark, spec, found):
     """Whether a remark neither casts doubt nor names another option, by itself or together with the word before it."""
     if not remark_words(remark) or any(c in "?!|" + GOOD + BAD for c in remark):
         return False
-    for text in (remark, remark.replace("/", " ")):
-        said = [part.translate(FOLD) for part in remark_words(bare)]
-        first = len(said)
-        said += [part.translate(FOLD) for part in remark_words(text)]
-        if any(part in HEDGES or contradicts(spec, found, part) for part in said[first:]):
+    before = [folded_part(part) for part in remark_words(bare)]
+    for text in {remark, remark.replace("/", " ")}:
+        behind = [folded_part(part) for part in remark_words(text)]
+        if any(is_hedge(part) or contradicts(spec, found, part) for part in behind):
             return False
+        said = [joined(part) for part in before + behind]
         for at in range(len(said)):
-            for end in range(max(at, first) + 1, min(at + MAX_SAID, len(said)) + 1):
-                if spec.meanings.get(word(" ".join(said[at:end])), found) != found:
+            name = ""
+            for end in range(at, min(at + MAX_SAID, len(said))):
+                part = said[end].lstrip("-") if name else said[end]
+                name += gap(name, part) + part if part else ""
+                if end >= len(before) and spec.meanings.get(name, found) != found:
                     return False
     return True
 
@@ -1597,7 +1639,9 @@ def read_text(given):
     """A text; ("told", text, text without marks and remark) if these differ."""
     whole_text, plain = stated(given), unmarked(given)
     bare, remark = split_remark(plain)
-    bare = stated(bare if remark is not None and is_harmless(remark) else plain)
+    # In "P7 (P8)" the remark may be another answer.
+    clear = remark is not None and is_harmless(remark) and not (has_digit(bare) and has_digit(remark))
+    bare = stated(bare if clear else plain)
     return whole_text if not bare or bare == whole_text else ("told", whole_text, bare)
 
 
@@ -1616,7 +1660,7 @@ def read_list(spec, value):
     if too_many(len(items), len(spec.wants)):
         return unread("invalid", value, "far too many items")
     contents = [read(spec.item, item)[1] for item in items]
-    if empty and grade_list(spec, contents)[0] == 0.0:
+    if empty and all(map(is_unread, contents)):
         return unread("missing", value, "no value")
     return "ok", contents, ""
 
@@ -1632,7 +1676,7 @@ def read_table(spec, value):
     if too_many(len(rows), len(spec.rows)):
         return unread("invalid", value, "far too many rows")
     contents = [read_row(spec, row) for row in rows]
-    if empty and grade_table(spec, contents)[0] == 0.0:
+    if empty and all(is_unread(cell) for row in contents for cell in row[1:]):
         return unread("missing", value, "no value")
     return "ok", contents, ""
 
@@ -1672,7 +1716,7 @@ def matches(spec, want, content):
         return isinstance(content, float) and abs(content - value) <= bound * 1.000000001 + abs(value) * 1e-12
     if spec.kind == "integer":
         if isinstance(content, float):
-            return abs(content - want[1]) <= 1e-9 * abs(want[1])
+            return abs(content - want[1]) <= 1e-12 * abs(want[1])
         return content == want[0]
     if spec.kind == "text":
         if isinstance(content, tuple) and content[0] == "told":
