@@ -76,6 +76,16 @@ impl TrialRecord {
         self.evaluation.as_ref().and_then(|evaluation| evaluation.reward)
     }
 
+    /// How the reward was reached; `trusted` if it counts only because the user said so. Absent without a verdict.
+    pub fn judged(&self) -> Option<&'static str> {
+        self.evaluation.as_ref().map(|evaluation| match evaluation.judged {
+            _ if evaluation.trusted => "trusted",
+            Judged::Native => "native",
+            Judged::Room => "room",
+            Judged::Elsewhere => "elsewhere",
+        })
+    }
+
     /// Every file of the trial, including those that depend on the clock.
     pub fn all_artefacts(&self) -> impl Iterator<Item = &Artefact> {
         self.artefacts.iter().chain(&self.timing.artefacts)
@@ -246,6 +256,9 @@ pub struct Evaluation {
     /// revisions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scorer: Option<u32>,
+    /// Whether the reward counts only because the user trusts the program that gave it (`--trust-rewards`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub trusted: bool,
     /// Digest of the verifier's files; absent when another program judged and does not state it.
     pub verifier: Option<Digest>,
     /// Digest of the submission that was judged; absent likewise.

@@ -154,7 +154,8 @@ pub struct PlannedFile {
 pub struct Conditions {
     /// Where trials run.
     pub backend: Backend,
-    /// Whether commands run in sandboxes, `namespaces`, or directly on the machine, `none`.
+    /// Whether commands run in sandboxes, `namespaces`, in sandboxes whose limits may hold less than they usually do on
+    /// a machine, `weaker_limits`, or directly on the machine, `none`.
     pub sandbox: SandboxChoice,
     /// The agent's time limit in seconds, instead of the task's.
     #[serde(default)]
@@ -206,6 +207,9 @@ impl Default for Conditions {
 pub enum SandboxChoice {
     /// In sandboxes.
     Namespaces,
+    /// In sandboxes, even if their limits hold less than they usually do on the machine.
+    #[serde(rename = "weaker_limits")]
+    WeakerLimits,
     /// Directly on the machine.
     None,
 }

@@ -47,10 +47,7 @@ pub(crate) fn naive_reward(judge: &Judge, task: &Task, cheater: &Cheater, weakne
         network: false,
     };
     let python = judge.python.as_ref().unwrap();
-    spec.programs.push(("python3".into(), python.path.clone()));
-    if !python.prefix.starts_with("/usr") {
-        spec.show.push(python.prefix.clone());
-    }
+    spec.offer_python(python);
     let mut room = Room::open(&spec).unwrap();
     let put_tests = |room: &Room| {
         let tests = room.directory("/tests").unwrap();

@@ -242,7 +242,7 @@ fn a_damaged_record_is_told_and_hides_nothing_else() {
 #[test]
 fn signals_end_it_well() {
     let project = Project::new();
-    for signal in [Signal::INT, Signal::TERM] {
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         let web = Web::start(&project);
         web.page("/");
         assert_eq!(web.end(signal), (Some(0), String::new(), String::new()));

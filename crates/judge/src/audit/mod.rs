@@ -250,6 +250,18 @@ impl Audit {
         self.mutants.all = mutants.len();
         for (mutant, verdict) in mutants.iter().zip(&verdicts) {
             match verdict.reward {
+                _ if verdict.caused_by.is_some() => {
+                    self.mutants.good += 1;
+                    let fault = verdict.fault.clone().unwrap_or_default();
+                    self.find(
+                        Problem::warning(format!("a wrong answer breaks the verifier: {}", mutant.name))
+                            .id("A011")
+                            .why(format!(
+                                "{fault}; an agent that wrote it earns nothing for its other fields"
+                            ))
+                            .fix("make the verifier give such an answer what its other fields are worth"),
+                    );
+                }
                 Some(reward) if reward >= 1.0 => self.find(
                     Problem::error(format!("a wrong answer earns everything: {}", mutant.name))
                         .id("A010")
@@ -257,18 +269,8 @@ impl Audit {
                         .fix("make the verifier check this field, with a sound tolerance"),
                 ),
                 Some(_) => self.mutants.good += 1,
-                None => {
-                    self.mutants.good += 1;
-                    let fault = verdict.fault.clone().unwrap_or_default();
-                    self.find(
-                        Problem::warning(format!("a wrong answer breaks the verifier: {}", mutant.name))
-                            .id("A011")
-                            .why(format!(
-                                "{fault}; a trial without a reward is run again instead of counted as wrong"
-                            ))
-                            .fix("make the verifier give such an answer 0"),
-                    );
-                }
+                // This machine failed; that says nothing about the verifier.
+                None => self.mutants.good += 1,
             }
         }
         Ok(())

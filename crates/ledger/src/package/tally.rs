@@ -17,7 +17,7 @@ use crate::record::{self, TrialRecord};
 /// Reads a record and checks that it belongs in its place.
 pub(super) fn read_record(bytes: &[u8], experiment: &Name, file_stem: &str) -> Result<TrialRecord, String> {
     let record: TrialRecord =
-        serde_json::from_slice(bytes).map_err(|error| format!("it is not a record: {error}"))?;
+        aec_base::json::from_slice(bytes).map_err(|error| format!("it is not a record: {error}"))?;
     if record.schema_version != record::SCHEMA_VERSION {
         return Err(format!(
             "its format has the version {}, and this program knows {}",

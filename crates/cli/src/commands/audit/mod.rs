@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use aec_base::content::ContentStore;
 use aec_base::decimal::rounded;
 use aec_base::problem::Problem;
+use aec_base::staging::Staging;
 use aec_base::text;
 use aec_judge::audit::{Audit, AuditOptions, Tally};
 use aec_task::task::Task;
@@ -68,7 +69,7 @@ pub(crate) fn audit(context: &Context, arguments: &AuditArguments) -> Result<Out
     let project = context.project(arguments.tasks_root.overrides(context)?)?;
     let (tasks, mut problems) = verify::find_tasks(&project, &arguments.tasks, arguments.dataset.as_deref())?;
     let judge = verify::judge(context, &arguments.sandbox);
-    let store = tempfile::Builder::new().prefix("aec-bench-").tempdir()?;
+    let store = Staging::scratch()?;
     let (everything, _) = verify::find_tasks(&project, &[], None)?;
     let mut audits = Vec::new();
     let steps = Steps::begin(context, Words { done: "audited", noun: "task" }, tasks.len())?;

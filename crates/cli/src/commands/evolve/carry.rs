@@ -141,6 +141,7 @@ pub(crate) fn carry_out(
         solver: settings.solver.clone(),
         client: models.client.clone(),
         account: trial_account,
+        trial_budget: planning::trial_budget(&project),
         contents: ledger.contents(),
     };
     let journal = Arc::new(told.journal(&directory, &progress)?);

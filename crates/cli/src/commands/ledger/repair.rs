@@ -87,6 +87,9 @@ fn line(project: &Project, action: &Action, mode: Mode) -> String {
         Action::Restored { file } => {
             ("restored", "would restore", format!("{} from the journal", shown(file)))
         }
+        Action::LaidOut { directory } => {
+            ("laid out", "would lay out", format!("{} again, from the contents", shown(directory)))
+        }
     };
     format!("{} {rest}\n", if mode == Mode::DryRun { planned } else { done })
 }

@@ -213,6 +213,7 @@ impl Session {
     ) -> Result<Cell, End> {
         let begun = Instant::now();
         self.cells += 1;
+        self.workspace.begin_work();
         let mut printed = Printed::new(self.cells, kept, &std::mem::take(&mut self.early))?;
         let mut cell = match self.follow(code, limit, deadline, &mut printed, host).await {
             Ok(cell) => cell,
