@@ -13,7 +13,7 @@ use aec_base::timestamp::Timestamp;
 use aec_container::Purpose;
 use aec_judge::judge::{Judge, JudgeLimits, image_of};
 use aec_judge::settle::freeze::{AgentFiles, Frozen, TOO_MUCH_MEMORY, Unfrozen};
-use aec_judge::settle::outcome::{Boundary, Ending, Fault, REFUSED, Settled};
+use aec_judge::settle::outcome::{Boundary, Ending, Fault, REFUSED, RoomFault, Settled};
 use aec_judge::verdict::{OUT_OF_MEMORY, Outcome, Verdict};
 use aec_ledger::jobs::LIVE;
 use aec_ledger::record::{Completeness, Timing, TrialRecord};

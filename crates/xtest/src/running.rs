@@ -32,6 +32,10 @@ impl Running {
         }
     }
 
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub fn signal(&self, signal: Signal) {
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).expect("the id of a process");
         kill_process(pid, signal).expect("a process that has not been waited for");

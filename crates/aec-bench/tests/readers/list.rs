@@ -151,7 +151,8 @@ readers! {
     "record", serde_json::to_vec(&aec_ledger::example::record("x", "t", 1)).unwrap(), |bytes| {
         let name = |name: &str| aec_base::name::Name::parse(name).unwrap();
         let file = aec_ledger::read::RecordFile { experiment: name("x"), trial: name("t"), attempt: 1 };
-        drop(file.parse(Path::new("t.json"), bytes));
+        let ledger = aec_ledger::layout::Ledger::new(PathBuf::from("no-ledger"));
+        drop(file.parse(&ledger, Path::new("t.json"), bytes));
     };
     "transcript", "{\"step\":1,\"role\":\"assistant\",\"text\":\"x\"}\n{\"step\":2,\"role\":\"tool\",\"tool_call\":{\"name\":\"f\",\"arguments\":{\"a\":1}}}\n",
         |bytes| drop(aec_ledger::transcript::read(bytes));

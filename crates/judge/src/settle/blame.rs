@@ -51,7 +51,9 @@ pub(super) fn commands_could_cause(error: &io::Error) -> bool {
 /// Whether commands in a room could have caused a failure of the room.
 pub(crate) fn commands_could_end(error: &SandboxError) -> bool {
     match error {
-        SandboxError::Refused { .. } | SandboxError::Gone => true,
+        SandboxError::Refused { .. } | SandboxError::Gone | SandboxError::KeeperLost { .. } => true,
+        // Nothing ran in such a room.
+        SandboxError::WeakerLimits { .. } => false,
         SandboxError::Elsewhere { kind, .. } => !OUTSIDE.contains(kind),
         SandboxError::Io(error) => commands_could_cause(error),
     }

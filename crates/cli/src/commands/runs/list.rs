@@ -1,6 +1,5 @@
 //! `aec-bench runs list`.
 
-use aec_base::decimal::rounded;
 use aec_base::settings::Setting;
 use aec_run::status::{State, Status, status as status_of};
 use aec_run::tally::AgentTally;
