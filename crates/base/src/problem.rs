@@ -52,6 +52,7 @@ pub struct Problem {
 }
 
 /// A path as text, whatever bytes are in it: a problem must be told in any case.
+#[expect(clippy::ref_option, reason = "serde passes the field as it is")]
 fn as_shown<S: serde::Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
     path.as_ref().map(|path| path.to_string_lossy()).serialize(serializer)
 }

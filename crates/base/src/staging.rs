@@ -170,14 +170,12 @@ pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     match renamed {
         Ok(()) => Ok(()),
         // Some file systems do not support the flag. On these a directory still replaces only an empty one.
-        Err(Errno::INVAL | Errno::NOSYS) if from.is_dir() => {
-            match std::fs::rename(from, to) {
-                Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
-                    Err(name_path(io::ErrorKind::AlreadyExists.into()))
-                }
-                other => other.map_err(name_path),
+        Err(Errno::INVAL | Errno::NOSYS) if from.is_dir() => match std::fs::rename(from, to) {
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
+                Err(name_path(io::ErrorKind::AlreadyExists.into()))
             }
-        }
+            other => other.map_err(name_path),
+        },
         Err(error) => Err(name_path(error.into())),
     }
 }

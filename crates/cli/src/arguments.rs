@@ -131,3 +131,11 @@ pub(crate) struct LedgerRootArgument {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) ledger_root: Option<String>,
 }
+
+/// `--jobs-root`, which overrides the setting `paths.jobs`.
+#[derive(Debug, Args)]
+pub(crate) struct JobsRootArgument {
+    /// Use this directory for raw trial outputs instead of the configured one
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) jobs_root: Option<String>,
+}

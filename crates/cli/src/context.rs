@@ -14,8 +14,8 @@ use etcetera::BaseStrategy as _;
 use ratatui::crossterm::terminal::size;
 
 use crate::arguments::GlobalArguments;
-use crate::arguments::LedgerRootArgument;
 use crate::arguments::TasksRootArgument;
+use crate::arguments::{JobsRootArgument, LedgerRootArgument};
 use crate::failure::Failure;
 use crate::output::{Format, scrub_log};
 use crate::table::set_terminal;
@@ -216,9 +216,24 @@ impl TasksRootArgument {
 impl LedgerRootArgument {
     /// The flag as an override. Its path is relative to the current directory.
     pub(crate) fn overrides(&self, context: &Context) -> Result<Vec<Candidate>, Failure> {
-        let Some(path) = &self.ledger_root else { return Ok(Vec::new()) };
-        let value = context.absolute(Path::new(path))?.to_string_lossy().into_owned();
-        let origin = Origin::Flag { flag: "--ledger-root" };
-        Ok(vec![Candidate { setting: Setting::Ledger, value, origin }])
+        place(context, self.ledger_root.as_deref(), Setting::Ledger, "--ledger-root")
     }
+}
+
+impl JobsRootArgument {
+    /// The flag as an override. Its path is relative to the current directory.
+    pub(crate) fn overrides(&self, context: &Context) -> Result<Vec<Candidate>, Failure> {
+        place(context, self.jobs_root.as_deref(), Setting::Jobs, "--jobs-root")
+    }
+}
+
+fn place(
+    context: &Context,
+    path: Option<&str>,
+    setting: Setting,
+    flag: &'static str,
+) -> Result<Vec<Candidate>, Failure> {
+    let Some(path) = path else { return Ok(Vec::new()) };
+    let value = context.absolute(Path::new(path))?.to_string_lossy().into_owned();
+    Ok(vec![Candidate { setting, value, origin: Origin::Flag { flag } }])
 }

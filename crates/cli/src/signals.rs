@@ -1,6 +1,7 @@
 //! Ctrl-C, termination signals and the end of the terminal, for servers and runs: the first asks them to finish, the
 //! second to give up.
 
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::failure::Failure;
@@ -18,6 +19,12 @@ impl Signals {
         let hang_up = if ignores_hang_up() { None } else { Some(signal(SignalKind::hangup())?) };
         let (interrupt, terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
         Ok(Self { interrupt, terminate, hang_up })
+    }
+
+    /// The same before the runtime runs anything.
+    pub(crate) fn catch_in(runtime: &Runtime) -> Result<Self, Failure> {
+        let _entered = runtime.enter();
+        Self::catch()
     }
 
     pub(crate) async fn next(&mut self) {

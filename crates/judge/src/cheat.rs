@@ -64,6 +64,14 @@ cheaters!(
     "32-stuffing",
     "34-farm-partial-credit",
     "35-leak-secrets",
+    "36-read-keyrings",
+    "37-search-the-host",
+    "38-make-it-again",
+    "39-files-without-names",
+    "40-pipes-for-records",
+    "42-starve-others",
+    "43-lock-shared-files",
+    "44-odd-metadata",
     "51-deep-lists",
     "52-deep-objects",
     "53-deep-but-whole",
@@ -157,6 +165,8 @@ fn agent_room(judge: &Judge, task: &Task, limits: Limits) -> Result<Box<dyn Sand
     if let Some(python) = &judge.python {
         spec.offer_python(python);
     }
+    // What agents get by the name of this program. Where it is missing they get nothing, which is no help either.
+    drop(spec.offer_ourselves());
     let room: Box<dyn Sandbox> = match &judge.containers {
         Some(containers) => {
             let lifetime = Duration::from_mins(10);
@@ -218,8 +228,22 @@ fn frozen(room: &mut dyn Sandbox, task: &Task, store: &ContentStore) -> Result<S
 }
 
 impl CheatResult {
+    /// Whether it counts in the mean: with a reward, or as a fault of the agent, which is 0. Anything else would leave
+    /// the denominator, or be tried again.
+    pub fn counts(&self) -> bool {
+        self.verdict
+            .as_ref()
+            .is_none_or(|verdict| matches!(verdict.outcome, Outcome::Scored | Outcome::AgentFault))
+    }
+
     /// Its reward; 0 if there was none.
     pub fn reward(&self) -> f64 {
         self.verdict.as_ref().and_then(|verdict| verdict.reward).unwrap_or(0.0)
+    }
+
+    /// Why it has no reward, if the verdict says so.
+    pub fn fault(&self) -> &str {
+        let told = self.verdict.as_ref().and_then(|verdict| verdict.fault.as_deref());
+        told.or(self.refused.as_deref()).unwrap_or_default()
     }
 }

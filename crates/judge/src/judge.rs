@@ -223,8 +223,7 @@ impl Judge {
                 Shown::Machine(reason) => {
                     Verdict { outcome: Outcome::InfraFault, fault: Some(reason), fault_kind: None, ..verdict }
                 }
-                // An agent that left what the references hold cannot have broken anything.
-                Shown::Fails if references.are_golden || references.has(submission) => {
+                Shown::Fails if references.are_golden => {
                     Verdict { outcome: Outcome::VerifierFault, caused_by: Some(CausedBy::Task), ..verdict }
                 }
                 Shown::Fails => Verdict {
@@ -355,13 +354,13 @@ impl Judge {
         };
         let spec = self.room_spec(self.room_limits(limits, submission));
         let result = pool.run(&spec, &script, command.deadline, |room| {
-            stage(room, submission, files).map_err(|fault| match fault {
-                Fault::Room(RoomFault { message, .. }) | Fault::Machine(RoomFault { message, .. }) => {
-                    io::Error::other(message)
-                }
-                Fault::Task(Failure { message, .. }) | Fault::Verifier(Failure { message, .. }) => {
-                    io::Error::other(message)
-                }
+            stage(room, submission, files).map_err(|fault| {
+                io::Error::other(match fault {
+                    Fault::Room(RoomFault { message, .. })
+                    | Fault::Machine(RoomFault { message, .. })
+                    | Fault::Task(Failure { message, .. })
+                    | Fault::Verifier(Failure { message, .. }) => message,
+                })
             })
         });
         // Whatever failed, a new room decides.
@@ -538,6 +537,7 @@ fn place<'a>(room: &'a dyn Sandbox, place: &str) -> Result<&'a Tree, Fault> {
 }
 
 /// The store of this machine failed.
+#[expect(clippy::needless_pass_by_value, reason = "it is passed to map_err")]
 fn unreadable(error: io::Error) -> Fault {
     Fault::Machine(error.to_string().into())
 }

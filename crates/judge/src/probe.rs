@@ -72,15 +72,6 @@ impl References {
         Self { are_golden: false, submissions: submissions.into() }
     }
 
-    /// Whether a submission holds just what one of the references holds.
-    pub(crate) fn has(&self, submission: &Submission) -> bool {
-        self.submissions.iter().any(|reference| {
-            let digest = |(content, _): &(Arc<[u8]>, bool)| Digest::of(content);
-            let alike = submission.files.iter().map(|(path, file)| (path, file.digest));
-            reference.iter().map(|(path, file)| (path, digest(file))).eq(alike)
-        })
-    }
-
     pub(crate) fn digest(&self) -> Digest {
         let mut hasher = Hasher::default();
         hasher.part(&[u8::from(self.are_golden)]);
@@ -232,19 +223,5 @@ mod tests {
         assert_eq!(shown, [Shown::Fails, Shown::Works, Shown::Works], "one accident does not stick");
         let (shown, _) = asked("machine", 5, |_| Trial::Machine("no disk".to_owned()));
         assert!(shown.iter().all(|shown| *shown == Shown::Machine("no disk".to_owned())));
-    }
-
-    #[test]
-    fn an_agent_that_did_nothing_left_a_reference() {
-        let store = tempfile::tempdir().unwrap();
-        let store = ContentStore::new(store.path());
-        let left = |files: &[(&str, &str)]| {
-            let files = files.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec()));
-            Submission::from_contents(files, &store).unwrap()
-        };
-        assert!(references().has(&left(&[("data.csv", "1")])));
-        assert!(references().has(&left(&[("data.csv", "1"), ("output.json", "")])));
-        assert!(!references().has(&left(&[("data.csv", "1"), ("output.json", "[")])));
-        assert!(!references().has(&left(&[])));
     }
 }

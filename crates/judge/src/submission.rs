@@ -358,7 +358,7 @@ mod tests {
         fs_err::write(at("mine"), "x").unwrap();
         fs_err::write(at("answer"), "x").unwrap();
         for name in ["shut", "mine"] {
-            set_permissions(at(name), Permissions::from_mode(0)).unwrap();
+            set_permissions(at(name), Permissions::from_mode(0o0)).unwrap();
         }
         let taken = freeze(dir.path(), &[], SubmissionLimits::default());
         set_permissions(at("shut"), Permissions::from_mode(0o700)).unwrap();

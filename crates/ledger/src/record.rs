@@ -103,6 +103,18 @@ impl TrialRecord {
         self.all_artefacts().map(|artefact| artefact.digest).chain(submitted).chain(snapshots)
     }
 
+    /// The record without the values of any form that come from an agent or a verifier.
+    pub(crate) fn without_foreign_values(&self) -> Self {
+        const LEFT_OUT: &str = "left out, because the record would be larger or deeper than a ledger reads";
+        let mut reduced = self.clone();
+        reduced.outputs.agent_result = IndexMap::from([("left_out".to_owned(), LEFT_OUT.into())]);
+        let evaluation = reduced.evaluation.as_mut();
+        if let Some(breakdown) = evaluation.and_then(|evaluation| evaluation.breakdown.as_mut()) {
+            *breakdown = serde_json::json!({ "left_out": LEFT_OUT });
+        }
+        reduced
+    }
+
     /// The text of the record's file: indented JSON with a final line break.
     pub fn to_json(&self) -> serde_json::Result<String> {
         let mut text = serde_json::to_string_pretty(self)?;

@@ -113,7 +113,9 @@ impl<'a> Sums<'a> {
             groups.entry(name(&missing.task, &missing.agent)).or_default().miss(missing);
         }
         for names in selection.withheld_by(name) {
-            names.into_iter().for_each(|name| groups.entry(name).or_default().withhold());
+            for name in names {
+                groups.entry(name).or_default().withhold();
+            }
         }
         groups.into_iter().map(|(name, sum)| sum.finish(name)).collect()
     }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use aec_base::decimal::rounded;
 use aec_judge::settle::outcome::{AGENT_ERROR, BROKE_VERIFIER, CRASHED, ROOM_LOST, is_crash};
 use aec_judge::verdict::Outcome;
 use serde::Serialize;
@@ -103,7 +104,7 @@ impl FaultRate {
     pub fn note(&self) -> Option<String> {
         let chance = match self.adjusted_p_value {
             p_value if p_value < 0.001 => "p < 0.001".to_owned(),
-            p_value => format!("p = {p_value:.3}"),
+            p_value => format!("p = {}", rounded(p_value, 3)),
         };
         self.flagged.then(|| {
             format!(

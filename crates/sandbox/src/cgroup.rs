@@ -135,6 +135,8 @@ impl Hierarchies {
         let settings = [("memory.limit_in_bytes", memory.clone())];
         if let Some(directory) = group.join(MEMORY, &self.memory, &name, &settings, pid) {
             set(&directory, "memory.memsw.limit_in_bytes", &memory).ok();
+            // Buffers of connections count separately here.
+            set(&directory, "memory.kmem.tcp.limit_in_bytes", &memory).ok();
             group.oom_file = Some(directory.join("memory.oom_control"));
             group.memory = true;
         }

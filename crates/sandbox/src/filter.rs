@@ -207,10 +207,11 @@ fn programs_hiding(also: &[libc::c_long]) -> io::Result<Vec<BpfProgram>> {
 pub fn without_children() -> io::Result<Vec<u8>> {
     let thread = u64::from(libc::CLONE_THREAD.unsigned_abs());
     let starts = rule(vec![(0, SeccompCmpArgLen::Qword, SeccompCmpOp::MaskedEq(thread), 0)])?;
-    let mut rules = BTreeMap::from([(libc::SYS_clone, vec![starts]), (libc::SYS_clone3, Vec::new())]);
+    let mut rules = BTreeMap::from([(libc::SYS_clone, vec![starts])]);
     #[cfg(target_arch = "x86_64")]
     rules.extend([(libc::SYS_fork, Vec::new()), (libc::SYS_vfork, Vec::new())]);
     let mut program = other_interfaces();
+    program.extend(without_clone3());
     program.extend(compile(rules, SeccompAction::KillProcess)?);
     let bytes = |one: &sock_filter| {
         let (code, value) = (one.code.to_ne_bytes(), one.k.to_ne_bytes());
@@ -219,14 +220,33 @@ pub fn without_children() -> io::Result<Vec<u8>> {
     Ok(program.iter().flat_map(bytes).collect())
 }
 
+// Instructions of filters.
+const LOAD_WORD: u16 = 0x20;
+const JUMP_IF_AT_LEAST: u16 = 0x35;
+const JUMP_IF_EQUAL: u16 = 0x15;
+const RETURN: u16 = 0x06;
+/// The answer of a call that does not exist.
+const NOT_THERE: u32 = 0x0005_0000 | libc::ENOSYS.unsigned_abs();
+
+/// The beginning of a program, which hides `clone3`: its flags lie in memory, where no filter sees them. The C library
+/// then starts threads with `clone`.
+fn without_clone3() -> BpfProgram {
+    vec![
+        sock_filter { code: LOAD_WORD, jt: 0, jf: 0, k: 0 },
+        sock_filter {
+            code: JUMP_IF_EQUAL,
+            jt: 0,
+            jf: 1,
+            k: u32::try_from(libc::SYS_clone3).unwrap_or(u32::MAX),
+        },
+        sock_filter { code: RETURN, jt: 0, jf: 0, k: NOT_THERE },
+    ]
+}
+
 /// The beginning of a program, which hides the system calls of another interface to the same kernel.
 #[cfg(target_arch = "x86_64")]
 fn other_interfaces() -> BpfProgram {
     // Load the number of the call; if it is of that interface, the call does not exist.
-    const LOAD_WORD: u16 = 0x20;
-    const JUMP_IF_AT_LEAST: u16 = 0x35;
-    const RETURN: u16 = 0x06;
-    const NOT_THERE: u32 = 0x0005_0000 | libc::ENOSYS.unsigned_abs();
     vec![
         sock_filter { code: LOAD_WORD, jt: 0, jf: 0, k: 0 },
         sock_filter { code: JUMP_IF_AT_LEAST, jt: 0, jf: 1, k: X32 },

@@ -220,8 +220,10 @@ mod tests {
     fn a_filter_decides_the_same_on_every_processor() {
         let own = PROCESSORS.iter().find(|one| one.name == std::env::consts::ARCH).unwrap();
         let mut refused = 0;
-        for (program, processor) in
-            filter::programs_without_nameless_files().unwrap().iter().flat_map(|one| PROCESSORS.iter().map(move |to| (one, to)))
+        for (program, processor) in filter::programs_without_nameless_files()
+            .unwrap()
+            .iter()
+            .flat_map(|one| PROCESSORS.iter().map(move |to| (one, to)))
         {
             let there = translated(program, own, processor).unwrap();
             let common = (COMMON..470).map(|number| (number, number));

@@ -24,8 +24,10 @@ pub const SHIM_ARGUMENT: &str = "__exec";
 
 /// Runs the shim; the channel is descriptor 0. Returns the exit code.
 pub fn run() -> i32 {
+    // What the opener inherited from its own parent, such as a directory of the host, must not reach the room.
+    let closed = sys::close_from(3, false).map_err(fail("close inherited descriptors"));
     let channel = Channel::new(sys::inherited(0));
-    match serve(&channel) {
+    match closed.and_then(|()| serve(&channel)) {
         Ok(()) => 0,
         Err(failure) => {
             let reply = Reply::Failed { step: failure.step, error: failure.error.to_string() };

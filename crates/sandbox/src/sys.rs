@@ -59,6 +59,15 @@ pub(crate) fn restrict_mounts(root: &Path) -> io::Result<()> {
     if done == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// Closes every descriptor of this process from `first` on, as `close_range` does. `mark_only`: other programs that this
+/// process starts do not inherit them, but they stay open.
+pub(crate) fn close_from(first: u32, mark_only: bool) -> io::Result<()> {
+    let flags = if mark_only { libc::CLOSE_RANGE_CLOEXEC } else { 0 };
+    // SAFETY: numbers only. Callers that close own no descriptor from `first` on.
+    let done = unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, flags) };
+    if done == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 /// Executes another program. Returns only if that fails.
 pub(crate) fn exec(program: &CString, argv: &[CString], env: &[CString]) -> io::Result<Infallible> {
     let pointers = |strings: &[CString]| -> Vec<*const libc::c_char> {

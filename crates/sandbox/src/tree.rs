@@ -338,9 +338,13 @@ mod tests {
         let change = |name: &str, mode| {
             std::fs::set_permissions(at(name), std::fs::Permissions::from_mode(mode)).unwrap();
         };
-        closed.iter().for_each(|(name, mode)| change(name, *mode));
+        for (name, mode) in closed {
+            change(name, mode);
+        }
         let listed = Tree::open(place.path()).unwrap().list(WalkLimits { entries: 9, depth: 9 });
-        closed.iter().for_each(|(name, _)| change(name, 0o700));
+        for (name, _) in closed {
+            change(name, 0o700);
+        }
         let listed: Vec<_> = listed.unwrap().into_iter().map(|entry| (entry.path, entry.kind)).collect();
         let expected = [("listed", Kind::Closed), ("none", Kind::Closed), ("open", Kind::File)];
         let expected = expected.into_iter().chain([("shut", Kind::Closed)]);

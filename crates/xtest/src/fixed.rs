@@ -16,7 +16,7 @@ pub fn provider(bodies: Vec<Value>) -> String {
     // The thread ends with the test.
     std::thread::spawn(move || {
         for (number, stream) in listener.incoming().enumerate() {
-            let Some(body) = bodies.get(number).or(bodies.last()) else { return };
+            let Some(body) = bodies.get(number).or_else(|| bodies.last()) else { return };
             if let Ok(stream) = stream {
                 answer(stream, &body.to_string());
             }

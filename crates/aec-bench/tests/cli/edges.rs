@@ -18,7 +18,7 @@ fn tasks_are_generated_onto_an_overlay_file_system() {
     // The project becomes the lower layer.
     let script = format!(
         "mount -t tmpfs none /mnt && mkdir /mnt/upper /mnt/work && \
-         mount -t overlay overlay -o lowerdir={0},upperdir=/mnt/upper,workdir=/mnt/work {0} && cd {0} && {1} {2} && \
+         mount -t overlay overlay -o lowerdir={0},upperdir=/mnt/upper,workdir=/mnt/work {0} && cd {0} && {1} {2} > /dev/null && \
          find tasks -name instruction.md | sort | xargs cat",
         env.dir().display(),
         program(),

@@ -21,9 +21,9 @@ const COMMANDS: [&str; 31] = [
     "search beam",
     "generate list-templates",
     "dataset list",
-    "plan civil --harness nop -e y",
-    "run civil --harness nop -e x",
-    "run civil --harness nop -e x --events events.jsonl",
+    "plan electrical --harness nop -e y",
+    "run electrical --harness nop -e x",
+    "run electrical --harness nop -e x --events events.jsonl",
     "runs list",
     "runs status x",
     "ledger list",
@@ -45,7 +45,7 @@ const COMMANDS: [&str; 31] = [
 fn project() -> TestEnv {
     let env = world();
     env.init();
-    let run = env.run(["run", "--harness", "nop", "-e", "x", "--quiet"]);
+    let run = env.run(["run", "electrical", "--harness", "nop", "-e", "x", "--quiet"]);
     assert_eq!(run.code, Some(0), "{run:?}");
     env
 }
@@ -114,11 +114,12 @@ fn events_and_exports_that_are_lost_are_errors() {
         assert_eq!(output.status.code(), Some(4), "{line}: {said}");
         assert!(said.contains(what), "{line}: {said}");
     };
-    lost("run --harness nop -e z --events -", true, "the events on standard output");
+    lost("run electrical --harness nop -e z --events -", true, "the events on standard output");
     lost("ledger export --output - --format jsonl", false, "No space left");
     lost("ledger export --output - --format csv", false, "No space left");
     std::os::unix::fs::symlink("/dev/full", env.path("full.jsonl")).unwrap();
-    let output = with_stdout(&env, "run --harness nop -e w --events full.jsonl", true, Stdio::piped());
+    let output =
+        with_stdout(&env, "run electrical --harness nop -e w --events full.jsonl", true, Stdio::piped());
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(4), "{said}");
     assert!(said.contains("the events to "), "{said}");

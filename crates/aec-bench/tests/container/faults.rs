@@ -5,7 +5,7 @@ use aec_xtest::wait::until;
 use serde_json::Value;
 
 use crate::container::runs::{project, write_task};
-use crate::container::{engine, image};
+use crate::container::{engine, engine_at, image};
 
 /// The only fault of an experiment: outcome, boundary, kind and message.
 fn fault(run: &aec_xtest::Run, env: &aec_xtest::TestEnv, experiment: &str) -> (String, String, String) {
@@ -240,7 +240,7 @@ fn images_are_removed_but_not_those_that_somebody_uses() {
     let command =
         serde_json::json!({ "name": "bash", "arguments": { "command": format!("sleep {length}; true") } });
     env.write("script.json", serde_json::json!({ "replies": [{ "tool_calls": [command] }] }).to_string());
-    let engine = Engine::connect(std::slice::from_ref(&own.host), EngineLimits::default()).unwrap();
+    let engine = engine_at(own.host.clone());
     let mut child = env.start_piped([
         "run",
         "civil",

@@ -7,7 +7,6 @@ use aec_container::Containers;
 use aec_judge::cheat::{CHEATERS, cheat};
 use aec_judge::golden::submission_with_output;
 use aec_judge::judge::{Isolation, Judge, Surface};
-use aec_judge::verdict::Outcome;
 use aec_sandbox::{Level, python};
 use aec_task::id::TaskId;
 use aec_task::task::Task;
@@ -103,9 +102,8 @@ fn no_cheater_earns_anything_in_containers() {
     for (_, cheater) in chosen {
         let result =
             cheat(&judge, &task, cheater, &store).unwrap_or_else(|error| panic!("{}: {error}", cheater.name));
-        let outcome = result.verdict.as_ref().map_or(Outcome::AgentFault, |verdict| verdict.outcome);
         assert!(result.reward() <= 0.0, "{} earned {}: {result:?}", cheater.name, result.reward());
-        assert!(matches!(outcome, Outcome::Scored | Outcome::AgentFault), "{}: {result:?}", cheater.name);
+        assert!(result.counts(), "{}: {result:?}", cheater.name);
     }
     let honest = submission_with_output(&task, GOLDEN.as_bytes(), &store).unwrap();
     assert_eq!(judge.verdict(&task, &honest).reward, Some(1.0));

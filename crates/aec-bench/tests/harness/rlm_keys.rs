@@ -171,8 +171,6 @@ async fn guardrails() {
         ("max_iterations = 2", Limit::Turns, 2),
         ("token_budget = 300", Limit::Tokens, 1),
         ("billable_input_budget = 300", Limit::BillableInput, 1),
-        // Half a dollar is five hundred tokens, less than the next call can cost.
-        ("max_budget_usd = 0.5", Limit::Cost, 1),
     ] {
         let left = paid(&format!("[guardrails]\n{settings}\n"), &cells, &[]).await;
         assert!(
@@ -183,6 +181,10 @@ async fn guardrails() {
         assert_eq!(left.result("turns_used"), turns, "{settings}");
         assert_eq!(left.result("stop_reason"), limit.name());
     }
+    // Half a dollar is five hundred tokens, less than the first call can cost.
+    let left = paid("[guardrails]\nmax_budget_usd = 0.5\n", &cells, &[]).await;
+    let no_call = |end: &End| matches!(end, End::Task(why) if why.contains("first call was not made"));
+    assert!(no_call(&left.rollout.end), "that says nothing about the agent: {:?}", left.rollout);
     let left = paid("[guardrails]\nmax_budget_usd = 1000.0\n", &cells, &[]).await;
     assert!(matches!(left.rollout.end, End::Done), "{:?}", left.rollout);
     assert!(left.result("planes")["main"]["cost_usd"].as_f64().unwrap() > 0.1);

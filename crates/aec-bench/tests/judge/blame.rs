@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use aec_base::content::ContentStore;
-use aec_judge::cheat::{CHEATERS, cheat};
+use aec_judge::audit::{AuditOptions, audit};
+use aec_judge::cheat::{CHEATERS, Cheater, cheat};
 use aec_judge::golden::submission_with_output;
 use aec_judge::judge::Judge;
 use aec_judge::pool::Pool;
@@ -244,12 +245,12 @@ fn hostile_outputs(keys: &[&str]) -> Vec<(String, Vec<u8>)> {
     outputs
 }
 
-/// The verifiers of `init` and `task new` ended with RecursionError and OverflowError.
+/// The verifiers of `init` and `task new` ended with `RecursionError` and `OverflowError`.
 #[test]
 fn the_verifiers_that_this_program_writes_survive_everything() {
     let world = world();
     let scaffold = Path::new(env!("CARGO_MANIFEST_DIR")).join("../task/scaffold");
-    let answers = r#"{"version": 1, "output": "output.json", "fields": {"result": {"type": "number", "value": 12.5, "rel_tol": 0.01}, "items": {"type": "list", "items": [1, 2], "item": {"type": "number"}}}}"#;
+    let answers = r#"{"version": 1, "output": "output.json", "fields": {"result": {"type": "number", "value": 12.5, "rel_tol": 0.01}, "items": {"type": "list", "items": [1, 2], "item": {"type": "number", "rel_tol": 0.01}}}}"#;
     let own = |name: &str| std::fs::read_to_string(scaffold.join(name)).unwrap();
     let standard =
         [("tests/verify.py", STANDARD_VERIFY_PY.to_owned()), ("tests/answers.json", answers.to_owned())];
@@ -305,25 +306,46 @@ fn the_verifiers_of_the_library_survive_everything() {
 fn no_cheater_leaves_the_denominator() {
     let world = world();
     let names: Vec<&str> = CHEATERS.iter().map(|cheater| cheater.name).collect();
-    assert!(names.len() >= 60, "{} cheaters", names.len());
+    assert!(names.len() >= 80, "{} cheaters", names.len());
     let ended = aec_base::parallel::map(CHEATERS, 1, |cheater| {
         let store = ContentStore::new(world.dir.path().join(cheater.name));
         cheat(&world.judges[0], &world.task, cheater, &store)
-            .map(|result| {
-                let outcome = result.verdict.as_ref().map_or(Outcome::AgentFault, |verdict| verdict.outcome);
-                (outcome, result.reward(), format!("{result:?}"))
-            })
+            .map(|result| (result.counts(), result.reward(), format!("{result:?}")))
             .map_err(|error| error.to_string())
     });
     let free: Vec<String> = names
         .iter()
         .zip(ended)
         .filter_map(|(name, ended)| match ended {
-            Ok((Outcome::Scored | Outcome::AgentFault, reward, _)) if reward <= 0.0 => None,
+            Ok((true, reward, _)) if reward <= 0.0 => None,
             other => Some(format!("{name}: {other:?}")),
         })
         .collect();
     assert!(free.is_empty(), "{}", free.join("\n"));
+}
+
+/// The tests of cheaters can fail: with a verifier that believes what lies in the workspace, and with one whose
+/// failures count for nobody.
+#[test]
+fn an_audit_finds_a_cheater_that_gains() {
+    let world = world();
+    let one: Vec<Cheater> =
+        CHEATERS.iter().filter(|cheater| cheater.name.starts_with("09")).copied().collect();
+    let options = AuditOptions { cheaters: &one, ..AuditOptions::default() };
+    let audited = || {
+        let audit = audit(&world.judges[0], &world.task, options, &world.store).unwrap();
+        let found = audit.findings.iter().filter(|finding| finding.id.as_deref() == Some("A060"));
+        (audit.cheaters.good, found.map(|finding| finding.what.clone()).collect::<Vec<_>>())
+    };
+    assert_eq!(audited(), (1, Vec::new()));
+    let sound = std::fs::read_to_string(world.task.path.join("tests/verify.py")).unwrap();
+    let trusting = "import pathlib\nplanted = pathlib.Path('/workspace/reward.json')\nif planted.exists():\n    \
+                    pathlib.Path('/logs/verifier/reward.json').write_text(planted.read_text())\n    raise SystemExit\n";
+    world.write("tests/verify.py", &format!("{trusting}{sound}"));
+    assert_eq!(audited(), (0, vec!["the cheater 09-plant-tests earns 1".to_owned()]));
+    world.write("tests/verify.py", "raise SystemExit(3)\n");
+    let result = cheat(&world.judges[0], &world.task, &one[0], &world.store).unwrap();
+    assert!(!result.counts(), "{result:?}");
 }
 
 /// Runs what is above again without privileges.

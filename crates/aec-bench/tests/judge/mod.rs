@@ -22,7 +22,7 @@ use aec_task::id::TaskId;
 use aec_task::task::Task;
 
 /// A typical verifier: absolute paths, not hardened, crashes if there is no answer.
-const VERIFY: &str = r#"import argparse, json, math, re, pathlib, sys
+pub(crate) const VERIFY: &str = r#"import argparse, json, math, re, pathlib, sys
 
 EXPECTED = {"flow_m3_s": 3.217, "depth_m": 1.25}
 output = pathlib.Path("/workspace/output.json")

@@ -228,7 +228,7 @@ fn an_interpreter_that_has_changed_serves_nobody() {
     assert!(!waiting.is_empty());
     let no_files = Rlimit { current: Some(0), maximum: Some(0) };
     for pid in waiting.iter().filter_map(|pid| Pid::from_raw(*pid)) {
-        prlimit(Some(pid), Resource::Fsize, no_files.clone()).unwrap();
+        prlimit(Some(pid), Resource::Fsize, no_files).unwrap();
     }
     for _ in 0..3 {
         let verdict = both.verdict(&both.warm, GOLDEN);

@@ -119,7 +119,11 @@ fn another_run_of_the_same_name_is_not_passed_over() {
     assert_ne!(run.code, Some(0));
     assert_eq!(mean(&world, "same"), (2, 0.0));
     assert_eq!(counts(&world.data("import b/evals/run -e other")), [2, 2, 0, 0, 0, 0, 0]);
-    assert_eq!(counts(&world.data("import a/evals/run -e same --trust-rewards")), [2, 0, 0, 2, 0, 0, 0], "the same again");
+    assert_eq!(
+        counts(&world.data("import a/evals/run -e same --trust-rewards")),
+        [2, 0, 0, 2, 0, 0, 0],
+        "the same again"
+    );
 }
 
 #[test]

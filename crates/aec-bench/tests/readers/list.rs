@@ -220,7 +220,7 @@ const TASK: &str = "version = \"1.0\"\n[metadata]\ntitle = \"Beam\"\ntags = [\"a
 const EXPERIMENT: &str = "name: &n trial run\ntasks: {include: ['civil/*']}\nagents:\n  - name: a\n    harness: tool_loop\n    \
                           model: m\n    parameters: {max_turns: 5, temperature: 0.5}\nrepetitions: 2\n";
 
-const ANSWERS: &str = r#"{"output": "output.json", "fields": {"moment": {"value": 12.5, "unit": "kNm", "tolerance": 0.01}, "ok": {"value": true}}}"#;
+const ANSWERS: &str = r#"{"version": 1, "output": "output.json", "fields": {"moment": {"type": "number", "value": 12.5, "unit": "kNm", "rel_tol": 0.01}, "ok": {"type": "boolean", "value": true}}}"#;
 
 const ROW: &str = "{\"example_id\": 1, \"prompt\": [{\"role\": \"user\", \"content\": \"x\"}], \"completion\": [{\"role\": \
                    \"assistant\", \"content\": \"y\"}], \"answer\": \"z\", \"reward\": 1.0, \"metrics\": {\"a\": 0.5}, \"info\": \

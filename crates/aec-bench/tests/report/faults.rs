@@ -80,7 +80,9 @@ fn faults_stand_beside_the_mean_and_a_clear_difference_is_said() {
 #[test]
 fn a_comparison_tells_the_faults_of_both() {
     let world = coin_and_honest();
-    let data = world.data("report compare x/coin x/honest");
+    let compared = world.run("--json report compare x/coin x/honest");
+    assert_eq!(compared.code, Some(1), "neither is shown to be better: {compared:?}");
+    let data = &compared.envelope()["data"];
     let rate = named(&data["fault_rates"], "agent", "x/coin");
     assert_eq!((&rate["faults"], &rate["flagged"]), (&json!(7), &json!(true)), "{data}");
     let text = world.run("report compare x/coin x/honest").stdout;

@@ -23,9 +23,13 @@ fn groups_that_ended_processes_left_cost_no_room_its_limits() {
     for root in roots() {
         places.extend((0..300).map(|count| root.join(format!("{}-{count}", std::process::id()))));
     }
-    places.iter().for_each(|place| std::fs::create_dir_all(place).unwrap());
+    for place in &places {
+        std::fs::create_dir_all(place).unwrap();
+    }
     let held = open().held();
-    places.iter().for_each(|place| std::fs::remove_dir(place).unwrap());
+    for place in &places {
+        std::fs::remove_dir(place).unwrap();
+    }
     assert_eq!((held.memory, held.pids), (Hold::Tree, Hold::Tree));
 }
 

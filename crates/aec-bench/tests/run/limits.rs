@@ -50,7 +50,7 @@ fn limits_that_allow_no_call_are_refused_everywhere() {
     };
     let settings = project.env.read("aec-bench.toml");
     for (model, limit, why) in
-        [(UNPRICED, "1.0", "unpriced"), ("gpt-4.1", "0.000001", "does not cover the call")]
+        [(UNPRICED, "1.0", "has no price"), ("gpt-4.1", "0.000001", "does not cover the call")]
     {
         let agent = |harness: &str| format!("civil --model {model} --harness {harness}");
         for harness in ["direct", "tool_loop", "rlm", "lambda_rlm"] {
@@ -88,7 +88,8 @@ fn limits_that_allow_no_call_are_refused_everywhere() {
 #[test]
 fn evaluations_and_evolutions_refuse_them_too() {
     let (project, server) = project();
-    let exported = project.run("prime export --name aec-limits --task civil/channel-000 --output packages");
+    let exported =
+        project.run("prime export --name aec-limits --task civil/channel-000 --output-dir packages");
     assert_eq!(exported.code, Some(0), "{exported:?}");
     let line = format!("eval run ./packages/aec_limits -m {UNPRICED} -n 1 -r 1 --max-cost 1");
     let run = project.json(&line);

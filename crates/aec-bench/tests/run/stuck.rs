@@ -65,6 +65,9 @@ fn a_room_that_no_longer_answers_ends_with_its_time() {
 
 /// The child of a program in whose room the command runs.
 fn keeper_of(program: u32) -> Option<i32> {
+    fn any(pid: i32, children: &dyn Fn(i32) -> Vec<i32>, is_it: &dyn Fn(i32) -> bool) -> bool {
+        is_it(pid) || children(pid).into_iter().any(|child| any(child, children, is_it))
+    }
     let read = |path: String| std::fs::read_to_string(path).unwrap_or_default();
     let children = |pid: i32| -> Vec<i32> {
         let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
@@ -73,9 +76,6 @@ fn keeper_of(program: u32) -> Option<i32> {
             .flat_map(|pids| pids.split_whitespace().map(|pid| pid.parse().unwrap()).collect::<Vec<_>>())
             .collect()
     };
-    fn any(pid: i32, children: &dyn Fn(i32) -> Vec<i32>, is_it: &dyn Fn(i32) -> bool) -> bool {
-        is_it(pid) || children(pid).into_iter().any(|child| any(child, children, is_it))
-    }
     let sleeps = |pid: i32| read(format!("/proc/{pid}/cmdline")).starts_with("sleep\x004711");
     children(i32::try_from(program).unwrap()).into_iter().find(|child| any(*child, &children, &sleeps))
 }

@@ -62,10 +62,10 @@ fn excess(text: &str) -> Option<SyntaxError> {
                 dots = 0;
             }
             TokenKind::RightSquareBracket => {
-                close(&mut open, &mut above, &mut dots, TokenKind::LeftSquareBracket)
+                close(&mut open, &mut above, &mut dots, TokenKind::LeftSquareBracket);
             }
             TokenKind::RightCurlyBracket => {
-                close(&mut open, &mut above, &mut dots, TokenKind::LeftCurlyBracket)
+                close(&mut open, &mut above, &mut dots, TokenKind::LeftCurlyBracket);
             }
             TokenKind::Comma | TokenKind::Newline => dots = 0,
             _ => {}

@@ -321,8 +321,9 @@ impl Redactor {
         for (index, text) in texts.iter().enumerate() {
             let (head, tail) =
                 (text.floor_char_boundary(most), text.ceil_char_boundary(text.len().saturating_sub(most)));
-            let parts = if head < tail { vec![0..head, tail..text.len()] } else { vec![0..text.len()] };
-            for (number, part) in parts.into_iter().enumerate() {
+            let (first, second) =
+                if head < tail { (0..head, Some(tail..text.len())) } else { (0..text.len(), None) };
+            for (number, part) in std::iter::once(first).chain(second).enumerate() {
                 if number > 0 {
                     // Nothing reaches from the head of a long text to its tail.
                     joined.push('\u{0}');

@@ -163,6 +163,8 @@ fn resolved(bytes: &[u8]) -> Option<(usize, Option<Few>)> {
             let byte = digits(bytes, 2, 2).and_then(|code| u8::try_from(code).ok())?;
             Some((4, Some(Few::byte(byte))))
         }
+        // The end of a line that a shell continues, as JSON writes it.
+        [b'\\', b'\\', b'\\', b'n' | b'r', ..] => Some((4, None)),
         // A line break as JSON writes it, or the end of a line that a shell continues.
         [b'\\', b'n' | b'r' | b'\n', ..] => Some((2, None)),
         [b'\\', quoted @ (b'"' | b'\'' | b'\\' | b'/' | b'$' | b'`'), ..] => {

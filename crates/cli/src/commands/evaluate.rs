@@ -63,8 +63,19 @@ const SHOWN: usize = 20;
 /// What trials are grouped by, a table for each.
 const GROUPS: [&str; 7] = ["AGENT", "MODEL", "HARNESS", "DIFFICULTY", "DISCIPLINE", "FAMILY", "TASK"];
 /// What is shown of a group.
-const FIGURES: [&str; 8] =
-    ["MEAN", "95 % INTERVAL", "SOLVED", "TRIALS", "TASKS", "UNCOUNTED", "USD", "USD/SOLVED"];
+const FIGURES: [&str; 11] = [
+    "MEAN",
+    "95 % INTERVAL",
+    "FAULTS AS 0",
+    "SOLVED",
+    "TRIALS",
+    "TASKS",
+    "UNCOUNTED",
+    "FAULTS",
+    "CRASHED",
+    "USD",
+    "USD/SOLVED",
+];
 /// The columns of the tables of groups.
 pub(crate) const GROUP_COLUMNS: [&[&str]; 2] = [&GROUPS, &FIGURES];
 
@@ -277,7 +288,7 @@ pub(crate) fn group_table(title: &'static str, groups: &[Group]) -> String {
     let header: Vec<&str> = [title].into_iter().chain(FIGURES).collect();
     let mut table = Table::new(header)
         .keyed()
-        .spare(["USD/SOLVED", "USD", "UNCOUNTED", "TASKS", "TRIALS"])
+        .spare(["USD/SOLVED", "USD", "UNCOUNTED", "CRASHED", "TASKS", "TRIALS", "FAULTS", "FAULTS AS 0"])
         .cut_front([title]);
     for group in groups.iter().take(SHOWN) {
         let withheld = group.unknown.map_or(0, |unknown| unknown.withheld);

@@ -231,7 +231,10 @@ impl Settled {
         };
         let Some(verdict) = verdict else { return Self { outcome: Outcome::Unverified, fault: own, status } };
         let reason = verdict.fault.clone().unwrap_or_default();
+        let has_crashed = kind == Some(Some(CRASHED));
         let fault = match verdict.outcome {
+            // A program that leaves nothing may break a verifier, too; that it crashed explains more.
+            _ if has_crashed && verdict.caused_by == Some(CausedBy::Submission) => own,
             _ if verdict.caused_by == Some(CausedBy::Submission) => {
                 let before = own.map(|own| format!("; before that, {}", own.message)).unwrap_or_default();
                 let what = format!("the agent's files broke the verifier: {reason}{before}");

@@ -37,7 +37,7 @@ impl<W: Write> Sink for Lines<W> {
 
 /// A record of a package whose reward counts otherwise here, with the keys that this version does not know.
 fn weighed(stored: &Stored, text: &[u8]) -> io::Result<Vec<u8>> {
-    let mut value: serde_json::Value = serde_json::from_slice(text)?;
+    let mut value: serde_json::Value = aec_base::json::from_slice(text)?;
     value["outcome"] = serde_json::to_value(stored.record.outcome)?;
     value["evaluation"] = serde_json::to_value(&stored.record.evaluation)?;
     value["outputs"]["agent_result"] = serde_json::to_value(&stored.record.outputs.agent_result)?;

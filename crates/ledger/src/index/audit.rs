@@ -47,19 +47,20 @@ impl IndexAudit {
 
     /// Problems of the index as a whole.
     pub fn problems(&self) -> Vec<Problem> {
-        self.find().unwrap_or_else(|error| vec![self.problem(format!("cannot be read: {error}"))])
+        self.find().unwrap_or_else(|error| vec![self.problem(&format!("cannot be read: {error}"))])
     }
 
     fn find(&self) -> Result<Vec<Problem>, IndexError> {
         let mut problems = Vec::new();
         let connection = &self.index.connection;
         if schema(connection)? != schema(&store::in_memory()?)? {
-            problems.push(self.problem("has other tables than this program made".to_owned()));
+            problems.push(self.problem("has other tables than this program made"));
         }
         // Totals are computed from an index of the database, which could differ from its table.
         let sound: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
         if sound != "ok" {
-            problems.push(self.problem(format!("contradicts itself: {}", aec_base::text::printable(&sound))));
+            problems
+                .push(self.problem(&format!("contradicts itself: {}", aec_base::text::printable(&sound))));
         }
         let here = self.ledger.experiments()?;
         let mut query =
@@ -69,13 +70,13 @@ impl IndexAudit {
             let name = name?;
             if !here.iter().any(|known| known.as_str() == name) {
                 let shown = aec_base::text::printable(&name).into_owned();
-                problems.push(self.problem(format!("has an experiment `{shown}` that is not here")));
+                problems.push(self.problem(&format!("has an experiment `{shown}` that is not here")));
             }
         }
         Ok(problems)
     }
 
-    fn problem(&self, what: String) -> Problem {
+    fn problem(&self, what: &str) -> Problem {
         Problem::error(format!("the index {what}"))
             .id(FAMILY.number(41))
             .why("lists and reports read it, so they may show something else than the records")
@@ -151,7 +152,7 @@ impl AuditedRows<'_> {
         let shown = aec_base::text::printable(&id).into_owned();
         let which =
             which.filter(|names| !names.is_empty()).map(|names| format!(": {names}")).unwrap_or_default();
-        self.problems.push(self.audit.problem(format!("{what} `{shown}`{which}")).about(shown));
+        self.problems.push(self.audit.problem(&format!("{what} `{shown}`{which}")).about(shown));
     }
 
     /// The problems found, with those of rows without a record and of sums.
@@ -172,9 +173,9 @@ impl AuditedRows<'_> {
             Ok(true) => {}
             Ok(false) => {
                 let what = format!("has other sums for `{}` than its records", self.experiment);
-                self.problems.push(self.audit.problem(what).about(self.experiment.to_string()));
+                self.problems.push(self.audit.problem(&what).about(self.experiment.to_string()));
             }
-            Err(error) => self.problems.push(self.audit.problem(format!("cannot be read: {error}"))),
+            Err(error) => self.problems.push(self.audit.problem(&format!("cannot be read: {error}"))),
         }
         self.problems
     }

@@ -141,7 +141,7 @@ fn parts(frame: &[u8], at: usize) -> Damaged {
     let mut damaged = Damaged { at, bytes: frame.len(), ..Damaged::default() };
     let mut rest = frame.get(FRAME..).unwrap_or_default();
     damaged.record = take(&mut rest).map(<[u8]>::to_vec);
-    let link = take(&mut rest).and_then(|link| serde_json::from_slice::<Link>(link).ok());
+    let link = take(&mut rest).and_then(|link| aec_base::json::from_slice::<Link>(link).ok());
     damaged.link = link.filter(Link::is_sound);
     while let Some((digest, after)) = rest.split_first_chunk::<32>() {
         rest = after;

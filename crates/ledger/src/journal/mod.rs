@@ -57,7 +57,7 @@ impl Entry {
 
     fn decode(mut payload: &[u8]) -> Option<Self> {
         let record = take(&mut payload)?.to_vec();
-        let link = serde_json::from_slice(take(&mut payload)?).ok()?;
+        let link = aec_base::json::from_slice(take(&mut payload)?).ok()?;
         let mut contents = Vec::new();
         while !payload.is_empty() {
             let (digest, rest) = payload.split_at_checked(32)?;

@@ -154,7 +154,7 @@ impl Abandoned {
                 Frame::Whole(entry) => journal.entries.push(entry),
                 Frame::Damaged(damaged) => {
                     let link = |at: Option<usize>| links.get(at?)?.as_ref();
-                    let between = (link(at.checked_sub(1)).or(chained.last()), link(Some(at + 1)));
+                    let between = (link(at.checked_sub(1)).or_else(|| chained.last()), link(Some(at + 1)));
                     let damaged = relinked(damaged, sequence, between);
                     journal.salvage(damaged, sequence, &chained, directory);
                 }
@@ -162,7 +162,7 @@ impl Abandoned {
             }
         }
         for entry in &journal.entries {
-            let record: TrialRecord = serde_json::from_slice(&entry.record)?;
+            let record: TrialRecord = aec_base::json::from_slice(&entry.record)?;
             let place = directory.record(&record.trial_id, record.attempt);
             if fs_err::read(&place).ok().as_deref() != Some(&entry.record) {
                 journal.records.push((record.trial_id, record.attempt));
@@ -186,7 +186,7 @@ impl Abandoned {
         let link = link.or_else(|| chained.iter().find(same).cloned());
         let whole = record.zip(link.clone()).filter(|(_, link)| found == Some(link.record));
         if let Some((record, link)) = whole
-            && serde_json::from_slice::<TrialRecord>(&record).is_ok()
+            && aec_base::json::from_slice::<TrialRecord>(&record).is_ok()
         {
             // Contents that do not check may be in their places already; `ledger verify` says which are not.
             self.entries.push(Entry { record, link, contents });
@@ -270,7 +270,7 @@ fn relinked(
 ) -> Damaged {
     let made = || {
         let bytes = damaged.record.as_ref().filter(|_| damaged.link.is_none())?;
-        let record: TrialRecord = serde_json::from_slice(bytes).ok()?;
+        let record: TrialRecord = aec_base::json::from_slice(bytes).ok()?;
         let sequence = sequence?;
         let previous = if sequence == 1 { record.plan } else { before?.link };
         let link = Link::after(previous, sequence, &record.trial_id, record.attempt, Digest::of(bytes));
@@ -336,7 +336,7 @@ impl<'a> Restored<'a> {
         for (digest, bytes) in &entry.contents {
             self.contents.restore(*digest, bytes)?;
         }
-        let record: TrialRecord = serde_json::from_slice(&entry.record)?;
+        let record: TrialRecord = aec_base::json::from_slice(&entry.record)?;
         let stem = stem(&record.trial_id, record.attempt);
         // Its hard links may lead to contents that were not on disk yet.
         let place = self.jobs.join(&stem);

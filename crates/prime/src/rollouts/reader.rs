@@ -98,10 +98,7 @@ fn run_file(directory: &Path) -> Result<PathBuf, OpenError> {
 
 /// The metadata of a run; absent if it has none. Neither the file nor a directory above it may be a link.
 fn read_about(directory: &Path, name: &str) -> Result<Option<Value>, ProblemKind> {
-    let tree = match Tree::open(if directory.as_os_str().is_empty() { Path::new(".") } else { directory }) {
-        Ok(tree) => tree,
-        Err(error) => return Err(error.into()),
-    };
+    let tree = Tree::open(if directory.as_os_str().is_empty() { Path::new(".") } else { directory })?;
     match tree.read(Path::new(name), RUN_LIMIT) {
         Ok(bytes) => Ok(Some(json::parse(&bytes)?.value)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

@@ -53,7 +53,9 @@ impl Verdict {
             return Self { sentence, ..self };
         }
         let span = match (unknown.low, unknown.high) {
-            (Some(low), Some(high)) => format!("they leave a difference of {low:+.3} to {high:+.3} possible"),
+            (Some(low), Some(high)) => {
+                format!("they leave a difference of {} to {} possible", signed(low, 3), signed(high, 3))
+            }
             _ => "nothing here says of which tasks they are".to_owned(),
         };
         let sentence = format!("{}; but the rewards of {count} trials are unknown: {span}", self.sentence);

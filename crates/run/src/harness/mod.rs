@@ -339,7 +339,11 @@ fn blame(failure: Failure, events: &[CallEvent]) -> Failure {
 /// Runs a harness. It must end soon after the deadline; otherwise the caller ends it.
 pub async fn run(context: &mut TrialContext) -> Rollout {
     let rollout = carry_out(context).await;
-    let end = unpaid(rollout.end, &context.scope.account);
+    let end = match context.agent.harness {
+        // A program chooses itself how much it asks for.
+        Harness::Command => rollout.end,
+        _ => unpaid(rollout.end, &context.scope.account),
+    };
     Rollout { end: room_end(end, context.opened()), ..rollout }
 }
 

@@ -38,7 +38,7 @@ impl Rewards {
             _ if judged || !outcome.is_counted() => Standing::Own,
             (Ok(_), _) => Standing::Own,
             (Err(_), Self::Trusted) => Standing::Trusted,
-            (Err(why), Self::Matching) => Standing::Unverified(*why),
+            (Err(why), Self::Matching) => Standing::Unverified(why),
         }
     }
 }

@@ -114,10 +114,7 @@ pub(crate) fn run(context: &Context, arguments: &EvalRunArguments) -> Result<Out
     problems.extend(opened.problems.iter().cloned());
     let after =
         prepared.iter().map(|one| After::of(&project, &one.settings)).collect::<Result<Vec<_>, _>>()?;
-    let signals = {
-        let _entered = runtime.enter();
-        Signals::catch()?
-    };
+    let signals = Signals::catch_in(&runtime)?;
     let control = Control::default();
     let shown = Shown {
         full_screen: arguments.tui,

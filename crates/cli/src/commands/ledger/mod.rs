@@ -24,7 +24,7 @@ use aec_ledger::layout::Ledger;
 use aec_report::withheld::fitting;
 use clap::{Args, Subcommand};
 
-use crate::arguments::LedgerRootArgument;
+use crate::arguments::{JobsRootArgument, LedgerRootArgument};
 use crate::commands::ledger::annotate::LedgerAnnotateArguments;
 use crate::commands::ledger::export::LedgerExportArguments;
 use crate::commands::ledger::list::LedgerListArguments;
@@ -96,6 +96,19 @@ impl LedgerCommand {
 
 pub(crate) fn open(context: &Context, root: &LedgerRootArgument) -> Result<(Project, Ledger), Failure> {
     let project = context.project(root.overrides(context)?)?;
+    let ledger = Ledger::new(project.settings.path(Setting::Ledger));
+    Ok((project, ledger))
+}
+
+/// The same with the directory of raw trial outputs that the user named.
+pub(crate) fn open_with_jobs(
+    context: &Context,
+    root: &LedgerRootArgument,
+    jobs: &JobsRootArgument,
+) -> Result<(Project, Ledger), Failure> {
+    let mut overrides = root.overrides(context)?;
+    overrides.extend(jobs.overrides(context)?);
+    let project = context.project(overrides)?;
     let ledger = Ledger::new(project.settings.path(Setting::Ledger));
     Ok((project, ledger))
 }
@@ -261,7 +274,8 @@ pub(crate) fn totals_text(totals: &Totals, noun: &str) -> String {
     }
     let counted = totals.counted();
     let mark = if totals.unknown.is_some() { "*" } else { "" };
-    let mean = totals.mean_reward.map(|mean| format!("; mean reward {}{mark} of {counted}", rounded(mean, 3)));
+    let mean =
+        totals.mean_reward.map(|mean| format!("; mean reward {}{mark} of {counted}", rounded(mean, 3)));
     let unknown = totals.unknown.map(|unknown| format!("; *{}", unknown.text(counted)));
     let mean = [mean, unknown].into_iter().flatten().collect::<String>();
     let cost = aec_base::decimal::cost(totals.cost_usd, totals.without_cost);

@@ -9,8 +9,8 @@ use aec_ledger::verify::{Depth, Scope, Verified, check_head, verify as verify_ex
 use clap::Args;
 use serde::Serialize;
 
-use crate::arguments::LedgerRootArgument;
-use crate::commands::ledger::{experiments, open, shorten};
+use crate::arguments::{JobsRootArgument, LedgerRootArgument};
+use crate::commands::ledger::{experiments, open_with_jobs, shorten};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Outcome, problem_text};
@@ -31,6 +31,8 @@ pub(crate) struct LedgerVerifyArguments {
     pub(crate) quick: bool,
     #[command(flatten)]
     pub(crate) ledger_root: LedgerRootArgument,
+    #[command(flatten)]
+    pub(crate) jobs_root: JobsRootArgument,
 }
 
 #[derive(Serialize)]
@@ -40,7 +42,7 @@ struct Data {
 }
 
 pub(crate) fn verify(context: &Context, arguments: &LedgerVerifyArguments) -> Result<Outcome, Failure> {
-    let (project, ledger) = open(context, &arguments.ledger_root)?;
+    let (project, ledger) = open_with_jobs(context, &arguments.ledger_root, &arguments.jobs_root)?;
     let experiments = experiments(&ledger, &arguments.experiments)?;
     let head = arguments.head.as_deref().map(head).transpose()?;
     if head.is_some() && experiments.len() != 1 {

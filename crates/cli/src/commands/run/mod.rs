@@ -42,12 +42,12 @@ use aec_task::task::Task;
 use clap::{Args, ValueEnum, ValueHint};
 use serde::Serialize;
 
-use crate::arguments::LedgerRootArgument;
+use crate::arguments::{JobsRootArgument, LedgerRootArgument};
 use crate::commands::ledger::find_experiment;
 use crate::commands::models::TapeArguments;
 use crate::commands::plan::{PlanArguments, Preview, variables_remark};
 use crate::commands::planning::{self, Asked, VERSION};
-use crate::commands::run::problems::{found};
+use crate::commands::run::problems::found;
 use crate::commands::run::worker::Worker;
 use crate::commands::verify::isolation_of;
 use crate::commands::{containers, harbor, modal, models};
@@ -230,9 +230,8 @@ pub(crate) struct RunArguments {
     pub(crate) tape: TapeArguments,
     #[command(flatten)]
     pub(crate) ledger_root: LedgerRootArgument,
-    /// Use this directory for raw trial outputs instead of the configured one
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub(crate) jobs_root: Option<String>,
+    #[command(flatten)]
+    pub(crate) jobs_root: JobsRootArgument,
     #[command(flatten)]
     pub(crate) engine: EngineArguments,
 }
@@ -320,7 +319,7 @@ struct How<'a> {
 fn prepare(context: &Context, arguments: &RunArguments) -> Result<PreparedRun, Failure> {
     let roots = [
         (Setting::Ledger, arguments.ledger_root.ledger_root.as_deref(), "--ledger-root"),
-        (Setting::Jobs, arguments.jobs_root.as_deref(), "--jobs-root"),
+        (Setting::Jobs, arguments.jobs_root.jobs_root.as_deref(), "--jobs-root"),
     ];
     if arguments.locked.is_none() && arguments.resume.is_none() {
         let Asked { project, request, variables } = planning::read(context, &arguments.plan, &roots)?;
@@ -394,10 +393,7 @@ fn begin(
     let ledger = Ledger::new(project.settings.path(Setting::Ledger));
     let jobs = project.settings.path(Setting::Jobs);
     let runtime = models::runtime()?;
-    let signals = {
-        let _entered = runtime.enter();
-        Signals::catch()?
-    };
+    let signals = Signals::catch_in(&runtime)?;
     // Failing to clean up after killed runs must not stop this one.
     aec_base::staging::sweep(&std::env::temp_dir(), false).ok();
     let limits = limits::check(plan)?;

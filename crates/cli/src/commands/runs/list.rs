@@ -1,5 +1,6 @@
 //! `aec-bench runs list`.
 
+use aec_base::decimal::rounded;
 use aec_base::settings::Setting;
 use aec_run::status::{State, Status, status as status_of};
 use aec_run::tally::AgentTally;
@@ -90,5 +91,5 @@ fn list_text(data: &ListData) -> String {
 
 fn mean_text(tally: &AgentTally) -> String {
     let mark = if tally.unknown.is_some() { "*" } else { "" };
-    tally.mean_reward().map_or_else(|| format!("-{mark}"), |mean| format!("{mean:.3}{mark}"))
+    tally.mean_reward().map_or_else(|| format!("-{mark}"), |mean| format!("{}{mark}", rounded(mean, 3)))
 }

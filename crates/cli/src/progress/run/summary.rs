@@ -47,7 +47,7 @@ pub(crate) fn summary_text(ended: &RunEnded) -> String {
 }
 
 /// The columns of the table of planned against executed trials, with one for each outcome.
-pub(crate) const TALLY_COLUMNS: [&str; 11] = [
+pub(crate) const TALLY_COLUMNS: [&str; 12] = [
     "agent",
     "planned",
     "executed",
@@ -57,6 +57,7 @@ pub(crate) const TALLY_COLUMNS: [&str; 11] = [
     "verifier_fault",
     "cancelled",
     "unverified",
+    "crashed",
     "missing",
     "mean reward",
 ];
@@ -67,6 +68,7 @@ pub(crate) fn tally_table(agents: &[AgentTally], all: &AgentTally) -> String {
         .keyed()
         .spare([
             "missing",
+            "crashed",
             "unverified",
             "cancelled",
             "verifier_fault",
