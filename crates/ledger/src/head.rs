@@ -200,7 +200,7 @@ pub(crate) fn compare(directory: &ExperimentDirectory) -> io::Result<Differences
             return Ok(differences);
         }
     };
-    let sealed: Sealed = match serde_json::from_str(&text) {
+    let sealed: Sealed = match aec_base::json::from_str(&text) {
         Ok(sealed) => sealed,
         Err(error) => {
             let problem = Problem::error(format!("what the head covers cannot be read: {error}"));
@@ -267,7 +267,7 @@ fn unended_since(directory: &ExperimentDirectory, last: &str) -> io::Result<bool
             continue;
         }
         let read = read_text(&path, LIMIT, Links::Refuse).ok();
-        let session = read.and_then(|text| serde_json::from_str::<Session>(&text).ok());
+        let session = read.and_then(|text| aec_base::json::from_str::<Session>(&text).ok());
         if session.is_some_and(|session| session.ended_at.is_none()) {
             return Ok(true);
         }

@@ -77,7 +77,7 @@ impl Imports {
             let bytes =
                 read_bytes(&path).map_err(|broken| unreadable(&broken.problem.what).in_file(&path))?;
             let note: ImportNote =
-                serde_json::from_slice(&bytes).map_err(|error| unreadable(&error).in_file(&path))?;
+                aec_base::json::from_slice(&bytes).map_err(|error| unreadable(&error).in_file(&path))?;
             for withheld in note.withheld {
                 let known = imports.latest.entry(withheld.trial_id.clone()).or_default();
                 *known = withheld.attempt.max(*known);

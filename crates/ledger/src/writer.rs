@@ -343,3 +343,31 @@ fn readable(record: &TrialRecord) -> io::Result<Vec<u8>> {
     text(&record.without_foreign_values())?
         .ok_or_else(|| io::Error::other("the record is longer or deeper than a ledger reads"))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::example;
+
+    /// An agent could end its run with a record that was too long, or have one that no command could read.
+    #[test]
+    fn what_makes_a_record_unreadable_is_left_out_of_it() {
+        let deep = (0..125).fold(json!(1), |inner, _| json!([inner]));
+        let wide = Value::Array(vec![json!([0]); 300_000]);
+        let long = (0..110).fold(Value::Array(vec![json!(0); 345_000]), |inner, _| json!([inner]));
+        for foreign in [deep, wide, long] {
+            let mut record = example::record("x", "t", 1);
+            let whole = readable(&record).unwrap();
+            assert_eq!(whole, record.to_json().unwrap().into_bytes());
+            record.outputs.agent_result.insert("mine".to_owned(), foreign.clone());
+            if let Some(evaluation) = &mut record.evaluation {
+                evaluation.breakdown = Some(foreign);
+            }
+            let read: TrialRecord = json::from_slice(&readable(&record).unwrap()).unwrap();
+            assert_eq!((read.outcome, read.reward()), (record.outcome, record.reward()));
+            assert!(read.outputs.agent_result.contains_key("left_out"), "{:?}", read.outputs.agent_result);
+        }
+    }
+}

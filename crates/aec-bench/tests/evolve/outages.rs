@@ -93,7 +93,7 @@ fn a_swarm_without_money_stops_and_goes_on_with_more() {
 fn a_budget_that_a_session_was_given_holds_for_the_next() {
     let (world, broken) = failing("evolver", usual);
     // The bound of a solver's call fits once, and no more after some calls.
-    world.evolution(&["budget: { max_cost_usd: 30 }", SOLVER]);
+    world.evolution(&["budget: { max_cost_usd: 100 }", SOLVER]);
     world.env.write("configs/prices.toml", prices(&[("evolver", 30.0), ("solver", 100_000.0)]));
     let run = world.json("evolve run -c evolution.yaml");
     assert!(run.envelope()["data"]["reason"].as_str().unwrap().contains("the budget is used up"), "{run:?}");

@@ -369,3 +369,17 @@ async fn parameters_of_the_agent_only_tighten() {
         left.rollout
     );
 }
+
+/// Cells that kept the next session from starting got another attempt, free of charge.
+#[tokio::test(flavor = "multi_thread")]
+async fn files_of_a_cell_are_no_modules_of_the_session() {
+    let cells = [
+        "open('/workspace/csv.py', 'w').write('raise SystemExit(3)')\nimport os\nos._exit(1)",
+        "open('/workspace/own.py', 'w').write('value = 5')\nimport own\nown.value",
+        "FINAL(1)",
+    ];
+    let left = with("", &cells, &[]).await;
+    assert!(matches!(left.rollout.end, End::Done), "{:?}", left.rollout);
+    assert_eq!(left.result("sessions"), 2);
+    assert!(left.stdout(1).contains('5'), "its own modules are found: {}", left.stdout(1));
+}

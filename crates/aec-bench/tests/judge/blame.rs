@@ -153,13 +153,13 @@ fn without_a_golden_answer_an_agent_that_could_have_broken_the_verifier_pays() {
     let expected = (Outcome::AgentFault, None, Some(CausedBy::Unknown), Some("exit_code"));
     assert_eq!(told(&verdict), expected, "{verdict:?}");
     assert!(!verdict.may_pass, "another attempt would be free");
-    // Who did nothing cannot have broken it.
+    // Doing nothing must not be better than a wrong answer. Before, it was left out of the mean.
     let untouched = Submission::from_contents(
         [("survey.csv".to_owned(), std::fs::read(world.task.path.join("environment/survey.csv")).unwrap())],
         &world.store,
     );
     let verdict = world.judges[0].verdict(&world.task, &untouched.unwrap());
-    assert_eq!((verdict.outcome, verdict.caused_by), (Outcome::VerifierFault, Some(CausedBy::Task)));
+    assert_eq!((verdict.outcome, verdict.caused_by), (Outcome::AgentFault, Some(CausedBy::Unknown)));
 }
 
 /// The verifier had no byte of disk left, which was a `verifier_fault` and cost the agent nothing.

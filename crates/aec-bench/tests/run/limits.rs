@@ -72,7 +72,7 @@ fn limits_that_allow_no_call_are_refused_everywhere() {
         "rlm.toml",
         &format!("[guardrails]\nmax_budget_usd = 5.0\n[execution]\nsubcall_model = \"{UNPRICED}\"\n"),
     );
-    refused("civil --model gpt-4.1 --harness rlm", "unpriced");
+    refused("civil --model gpt-4.1 --harness rlm", "has no price");
     own("rlm.toml", "");
     // Whoever allows models without a price means it, and limits that allow a call are nobody's business.
     for line in [

@@ -22,12 +22,12 @@ pub struct Limits {
 
 impl Limits {
     /// For everything that has no other limits.
-    pub const USUAL: Self = Self { depth: 127, values: 600_000 };
+    pub const USUAL: Self = Self { depth: 127, values: 400_000 };
     /// For lists of everything in a package, and for rows with every token. They are read into types, which leave out
     /// most or take less memory than values of any kind; the size of the file is limited separately.
     pub const TYPED: Self = Self { depth: 127, values: 20_000_000 };
     /// For documents that keep the position of each value.
-    pub const DOCUMENT: Self = Self { depth: 64, values: 2_000_000 };
+    pub const DOCUMENT: Self = Self { depth: 64, values: 500_000 };
 }
 
 /// Most bytes of a text in which values are searched.

@@ -86,7 +86,7 @@ fn what_is_no_row_is_refused() {
         assert_eq!(error_id(line.as_bytes()), "R021", "{line:?}");
     }
     let deep = format!("{{\"example_id\": 1, \"metrics\": {}1{}}}", "[".repeat(100_000), "]".repeat(100_000));
-    assert_eq!(error_id(deep.as_bytes()), "R020", "deeper than anything that this program reads");
+    assert_eq!(error_id(deep.as_bytes()), "R021", "deeper than anything that this program reads");
 }
 
 #[test]

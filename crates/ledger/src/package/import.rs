@@ -192,7 +192,7 @@ fn note(
     let unmatched = unpacked.claims.iter().filter(is_imported).filter_map(objection).collect();
     let place = directory.run().join(note_name(manifest));
     let earlier = read_bytes(&place, RECORD_LIMIT).ok();
-    let earlier = earlier.and_then(|bytes| serde_json::from_slice::<ImportNote>(&bytes).ok());
+    let earlier = earlier.and_then(|bytes| aec_base::json::from_slice::<ImportNote>(&bytes).ok());
     let imported_at = match mode {
         Mode::Take(now) => now.clone(),
         Mode::Try => Timestamp::now(),
