@@ -76,6 +76,18 @@ impl TrialRecord {
         self.evaluation.as_ref().and_then(|evaluation| evaluation.reward)
     }
 
+    /// Why the reward is none that a judge gives, if so: a scored trial has one from 0 to 1, and no other trial has one.
+    pub fn reward_fault(&self) -> Option<String> {
+        match (self.outcome, self.reward()) {
+            (Outcome::Scored, None) => Some("is scored and has no reward".to_owned()),
+            (Outcome::Scored, Some(reward)) if !(0.0..=1.0).contains(&reward) => {
+                Some(format!("has the reward {reward}"))
+            }
+            (Outcome::Scored, Some(_)) | (_, None) => None,
+            (outcome, Some(reward)) => Some(format!("is {} and has the reward {reward}", outcome.name())),
+        }
+    }
+
     /// How the reward was reached; `trusted` if it counts only because the user said so. Absent without a verdict.
     pub fn judged(&self) -> Option<&'static str> {
         self.evaluation.as_ref().map(|evaluation| match evaluation.judged {
@@ -334,6 +346,14 @@ pub struct Cost {
     pub advisor_input_tokens: Option<u64>,
     /// Output tokens of the advisor.
     pub advisor_output_tokens: Option<u64>,
+}
+
+impl Cost {
+    /// All tokens that were counted or may have been taken. Numbers of other programs may be of any size.
+    pub fn tokens(&self) -> u64 {
+        let counted = self.tokens_in.unwrap_or(0).saturating_add(self.tokens_out.unwrap_or(0));
+        counted.saturating_add(self.unconfirmed_tokens)
+    }
 }
 
 /// The origin of a generated task.

@@ -78,8 +78,8 @@ impl Took {
     pub fn add(&mut self, other: &Self) {
         self.cost_usd += other.cost_usd;
         self.without_cost += other.without_cost;
-        self.tokens_in += other.tokens_in;
-        self.tokens_out += other.tokens_out;
+        self.tokens_in = self.tokens_in.saturating_add(other.tokens_in);
+        self.tokens_out = self.tokens_out.saturating_add(other.tokens_out);
         self.without_tokens += other.without_tokens;
         self.model_calls += other.model_calls;
     }

@@ -112,6 +112,9 @@ pub fn make(places: &Places, request: Request, tool_version: &str) -> Result<Mad
         tool_version: tool_version.to_owned(),
         digest: Digest::of(b""),
     };
+    if let Some(problem) = plan.too_many() {
+        return Err(vec![problem]);
+    }
     plan.digest = plan.compute_digest();
     if plan.experiment_id == placeholder() {
         let id = format!("exp-{}", &plan.digest.hex()[..10]);

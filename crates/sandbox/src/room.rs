@@ -439,8 +439,12 @@ impl Sandbox for Room {
 
     fn freeze(&mut self) -> Result<(), SandboxError> {
         if !self.frozen {
-            // The first process may already have ended; the shim ends when all processes of the room have.
+            // The first process may already have ended. Its end is reported when all processes of the room have ended; the
+            // shim outside only waits for that, and might never do so if somebody had stopped it.
             rustix::process::pidfd_send_signal(&self.first, Signal::KILL).ok();
+            let mut ended = [PollFd::new(&self.first, PollFlags::IN)];
+            rustix::io::retry_on_intr(|| poll(&mut ended, None)).map_err(io::Error::from)?;
+            self.shim.kill().ok();
             self.shim.wait()?;
             self.frozen = true;
         }

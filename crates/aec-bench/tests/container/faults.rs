@@ -140,6 +140,9 @@ fn who_fills_the_memory_of_a_room_does_not_escape_the_verdict() {
 fn a_verifier_that_takes_too_much_memory_is_told_from_one_that_fails() {
     let (env, _) = project(1);
     env.write("tasks/civil/channel-0/tests/verify.py", "x = bytearray(600 << 20)\n");
+    // It fails on this too, so no agent is to blame.
+    let golden = "tasks/civil/channel-0/tests/fixtures/golden_pass.json";
+    env.write(golden, "{\"flow\": 3.2, \"depth\": 1.25}");
     let run = env.run(["run", "civil", "--harness", "nop", "-e", "greedy", "--backend", "docker"]);
     assert_eq!(run.code, Some(1), "{run:?}");
     let (outcome, kind, message) = fault(&run, &env, "greedy");

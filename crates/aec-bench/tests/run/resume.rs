@@ -184,7 +184,7 @@ fn status_of_a_busy_run_is_never_an_error() {
 
 #[test]
 fn the_first_signal_lets_trials_finish_and_loses_nothing() {
-    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+    for signal in aec_xtest::running::asking_to_end() {
         let (project, server) = slow(12, Duration::from_millis(700));
         let run = project.start(&format!("--json {LINE} --concurrency 3"));
         server.wait_for_requests(5);

@@ -31,6 +31,9 @@ pub(super) fn read_record(bytes: &[u8], experiment: &Name, file_stem: &str) -> R
     if record.attempt == 0 || stem(&record.trial_id, record.attempt) != file_stem {
         return Err(format!("it is attempt {} at the trial `{}`", record.attempt, record.trial_id));
     }
+    if let Some(fault) = record.reward_fault() {
+        return Err(format!("it {fault}"));
+    }
     Ok(record)
 }
 

@@ -285,7 +285,7 @@ fn check(scope: &Scope<'_>, file: &RecordFile, depth: Depth) -> Checked {
         },
         Ok(stored) => {
             let record = &stored.record;
-            let rule = reward_rule(record).map(|what| {
+            let rule = record.reward_fault().map(|what| {
                 let problem = Problem::error(format!("`{}` {what}", file.id())).id(FAMILY.number(37));
                 let problem = problem.why("only a scored trial has a reward, which is from 0 to 1");
                 problem.fix("compare with a copy of the ledger").about(file.id()).in_file(file.path(ledger))
@@ -305,17 +305,6 @@ fn check(scope: &Scope<'_>, file: &RecordFile, depth: Depth) -> Checked {
                 problems,
             }
         }
-    }
-}
-
-fn reward_rule(record: &TrialRecord) -> Option<String> {
-    match (record.outcome, record.reward()) {
-        (Outcome::Scored, None) => Some("is scored and has no reward".to_owned()),
-        (Outcome::Scored, Some(reward)) if !(0.0..=1.0).contains(&reward) => {
-            Some(format!("has the reward {reward}"))
-        }
-        (Outcome::Scored, Some(_)) | (_, None) => None,
-        (outcome, Some(reward)) => Some(format!("is {} and has the reward {reward}", outcome.name())),
     }
 }
 

@@ -81,8 +81,7 @@ impl Past {
             }
             let text = fs_err::read(entry.path().join(TRAJECTORY_FILE)).unwrap_or_default();
             let cost = transcript::cost(&transcript::read(&text));
-            let tokens = cost.tokens_in.unwrap_or(0) + cost.tokens_out.unwrap_or(0) + cost.unconfirmed_tokens;
-            self.add(cost.estimated_cost_usd, tokens);
+            self.add(cost.estimated_cost_usd, cost.tokens());
         }
     }
 
@@ -142,7 +141,7 @@ pub fn look_back(
     let mut known = HashSet::with_capacity(rows.len());
     for row in rows {
         known.insert((row.trial_id.clone(), row.attempt));
-        past.add(row.cost_usd, row.tokens_in.unwrap_or(0) + row.tokens_out.unwrap_or(0));
+        past.add(row.cost_usd, row.tokens_in.unwrap_or(0).saturating_add(row.tokens_out.unwrap_or(0)));
         let crashed = is_crash(row.outcome, row.fault_kind.as_deref());
         let found = PastTrial { attempt: row.attempt, outcome: row.outcome, reward: row.reward, crashed };
         let latest = past.trials.entry(row.trial_id).or_insert(found);

@@ -142,7 +142,8 @@ fn trial_cells(facts: &TraceFacts) -> [String; 16] {
         Some(most) => format!("{}/{most}", facts.turns_used),
         None => facts.turns_used.to_string(),
     };
-    let tokens = facts.tokens_in.zip(facts.tokens_out).map(|(read, written)| (read + written).to_string());
+    let tokens =
+        facts.tokens_in.zip(facts.tokens_out).map(|(read, written)| read.saturating_add(written).to_string());
     [
         facts.trial_id.to_string(),
         facts.task_id.clone(),
