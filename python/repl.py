@@ -5,6 +5,12 @@ which the harness reads; a mark that the harness chose ends the output of each c
 enforces the limits, and it stores everything that must outlive this process.
 """
 
+import sys
+
+# Nothing that the agent left in its directory may take the place of a module of this session.
+OWN_DIRECTORY = [place for place in sys.path if not place]
+sys.path = [place for place in sys.path if place]
+
 import ast
 import builtins
 import concurrent.futures
@@ -17,10 +23,12 @@ import re
 import signal
 import socket
 import struct
-import sys
 import threading
 import traceback
 import types
+
+# The agent's own code finds its own modules.
+sys.path = OWN_DIRECTORY + sys.path
 
 MOST_VARIABLES = 200
 PREVIEW = 200

@@ -17,7 +17,7 @@ from typing import Any
 
 from . import room, tree
 from .core import File, Package, PackageError, Task, Terms, is_blank
-from .workspace import Scratch, Workspace
+from .workspace import Scratch, Workspace, size_of_store
 
 MEBIBYTE = 1024 * 1024
 MOST_BYTES_OF_FILE = 64 * MEBIBYTE
@@ -25,10 +25,25 @@ MOST_BYTES = 256 * MEBIBYTE
 MOST_ENTRIES = 10_000
 MOST_DEPTH = 16
 MOST_BYTES_OF_REWARD = 4096
+# Directories of judging that the room of a verifier can write.
+STORED = ("submission", "logs")
+
+
+# How often references are asked about a verifier that failed on them.
+MOST_FAILURES = 3
 
 
 class VerifierFault(RuntimeError):
     """There is no reward, and the policy is not the cause."""
+
+
+class VerifierFailed(VerifierFault):
+    """The verifier failed on one submission, which may be the cause."""
+
+
+# Verifiers that gave a reference a reward, and how often others failed on all of theirs. By verifier and terms.
+_sound: set[tuple[str, ...]] = set()
+_failures: dict[tuple[str, ...], int] = {}
 
 
 @dataclass
@@ -44,16 +59,19 @@ class Verdict:
     source: str = "none"
     problem: str | None = None
     refused: list[str] = field(default_factory=list)
+    # How the policy's files made the verifier fail, which gives a reward of 0.
+    broke: str | None = None
 
     def record(self) -> dict[str, Any]:
         """For the record of a rollout."""
-        return {
+        told = {
             "reward": self.reward,
             "fault": self.fault,
             "source": self.source,
             "problem": self.problem,
             "refused": self.refused,
         }
+        return told if self.broke is None else {**told, "broke_verifier": self.broke}
 
     def metrics(self) -> dict[str, float]:
         """The same as numbers: the source of the answer, if there is one, and whether judging failed, and on
@@ -69,11 +87,23 @@ class Verdict:
 
 async def judge(package: Package, task: Task, terms: Terms, workspace: Workspace | None, message: str) -> Verdict:
     """Judges a rollout, after all processes of the policy have ended."""
-    scratch = Scratch()
     verdict = Verdict()
     try:
+        scratch = await asyncio.to_thread(_scratch, task, terms)
+    except (OSError, room.RoomError) as error:
+        verdict.fault = f"this machine failed: {error}"
+        return verdict
+    try:
         frozen = await asyncio.to_thread(_freeze, scratch, package, task, workspace, message, verdict)
-        verdict.reward = 0.0 if frozen is None else await _verify(package, task, terms, scratch, frozen)
+        try:
+            verdict.reward = 0.0 if frozen is None else await _verify(package, task, terms, scratch, frozen)
+        except VerifierFailed as error:
+            # Also for what does next to nothing: a policy must not gain by a verifier that cannot read its answer.
+            verdict.reward = 0.0
+            if await _is_sound(package, task, terms):
+                verdict.broke = str(error)
+            else:
+                verdict.problem = f"the verifier failed, and nothing shows that it works: {error}"
     except (VerifierFault, PackageError, room.RoomError) as error:
         verdict.fault = str(error)
     except Exception as error:
@@ -82,6 +112,13 @@ async def judge(package: Package, task: Task, terms: Terms, workspace: Workspace
     finally:
         await asyncio.to_thread(scratch.close)
     return verdict
+
+
+def _scratch(task: Task, terms: Terms) -> Scratch:
+    """The directories of judging. Where the task's own verifier runs in a room, what that room can write is bounded, and
+    a submission of any size leaves it the space that the task declares."""
+    own = terms.isolation == "namespaces" and not task.verifier.standard
+    return Scratch(None, STORED if own else (), size_of_store(task.limits) + MOST_BYTES // MEBIBYTE)
 
 
 # The submission: the counterpart of `settle` in the crate `judge`. The rules are in docs/judge.md.
@@ -221,6 +258,42 @@ def _copy_file(source: str, target: str, parts: list[str]) -> int:
     return len(data)
 
 
+# Who is at fault when a verifier fails: the counterpart of `probe` in the crate `judge`. A package has no golden answers,
+# so the verifier is asked about what policies leave that do next to nothing.
+
+
+def _key(task: Task, terms: Terms) -> tuple[str, ...]:
+    files = sorted((file.path, file.sha256) for file in (*task.verifier.files, *task.workspace))
+    return task.task_id, terms.isolation, str(task.limits), str(files)
+
+
+def _references(package: Package, task: Task) -> list[dict[str, bytes]]:
+    given = {file.path: package.content(file) for file in task.workspace if _is_part(file.path, task.outputs)}
+    return [given, {**given, task.output_path: b"{}\n"}, {**given, task.output_path: b""}]
+
+
+async def _is_sound(package: Package, task: Task, terms: Terms) -> bool:
+    """Whether the task's verifier has shown that it works."""
+    key, references = _key(task, terms), _references(package, task)
+    if key not in _sound and _failures.get(key, 0) < MOST_FAILURES:
+        for files in references:
+            scratch = Scratch()
+            try:
+                place = scratch.make("submission")
+                for path, content in files.items():
+                    await asyncio.to_thread(tree.write, place, path.split("/"), content)
+                await _verify(package, task, terms, scratch, place)
+                _sound.add(key)
+                break
+            except VerifierFailed:
+                continue
+            finally:
+                await asyncio.to_thread(scratch.close)
+        else:
+            _failures[key] = _failures.get(key, 0) + 1
+    return key in _sound
+
+
 # The verifier.
 
 
@@ -234,7 +307,7 @@ async def _verify(package: Package, task: Task, terms: Terms, scratch: Scratch, 
     else:
         exit_code, output = await _run_own(package, task, terms, scratch, submission)
     if exit_code != 0:
-        raise VerifierFault(f"the verifier ended with code {exit_code}: {output.strip()[-300:]}")
+        raise VerifierFailed(f"the verifier ended with code {exit_code}: {output.strip()[-300:]}")
     await asyncio.to_thread(_check_tests, package, task, tests, terms)
     return await asyncio.to_thread(read_reward, logs)
 
@@ -252,9 +325,9 @@ def _check_tests(package: Package, task: Task, tests: str, terms: Terms) -> None
         try:
             data, _ = tree.read(tests, file.path.split("/"), len(expected) + 1)
         except (OSError, tree.PathError) as error:
-            raise VerifierFault(f"/tests/{file.path} is gone after judging: {error}") from error
+            raise VerifierFailed(f"/tests/{file.path} is gone after judging: {error}") from error
         if data != expected:
-            raise VerifierFault(f"/tests/{file.path} was changed while it judged")
+            raise VerifierFailed(f"/tests/{file.path} was changed while it judged")
 
 
 async def _run_standard(package: Package, task: Task, tests: str, submission: str, logs: str) -> tuple[int, str]:
@@ -282,7 +355,7 @@ async def _run_standard(package: Package, task: Task, tests: str, submission: st
     try:
         _, said = await asyncio.wait_for(process.communicate(), task.limits.verifier_timeout_sec)
     except asyncio.TimeoutError as error:
-        raise VerifierFault(f"the verifier took more than {task.limits.verifier_timeout_sec:g} seconds") from error
+        raise VerifierFailed(f"the verifier took more than {task.limits.verifier_timeout_sec:g} seconds") from error
     finally:
         if process.returncode is None:
             process.kill()
@@ -302,7 +375,7 @@ def _output_of(package: Package, answers: File) -> str:
 async def _run_own(package: Package, task: Task, terms: Terms, scratch: Scratch, submission: str) -> tuple[int, str]:
     """Any other verifier runs in a separate room, or on the host if the caller asked for that."""
     confined = terms.isolation == "namespaces"
-    tests, logs = os.path.join(scratch.path, "tests"), os.path.join(scratch.path, "logs")
+    tests, logs = scratch.place("tests"), scratch.place("logs")
     entry, cwd = task.verifier.entry, "/tests"
     if confined:
         await asyncio.to_thread(_give_all, (submission, logs))
@@ -317,15 +390,20 @@ async def _run_own(package: Package, task: Task, terms: Terms, scratch: Scratch,
             cwd,
             task.limits.verifier_timeout_sec,
             task.limits,
-            ((submission, "/workspace", "rw"), (logs, "/logs", "rw"), (tests, "/tests", "ro")),
+            (
+                (scratch.inside("submission") if confined else submission, "/workspace", "rw"),
+                (scratch.inside("logs"), "/logs", "rw"),
+                (tests, "/tests", "ro"),
+            ),
             scratch.make("room"),
-            (submission, logs),
+            None if scratch.store is None else scratch.store.holder,
+            () if confined else (submission, logs),
             home=scratch.make("home"),
         ),
         confined,
     )
     if outcome.stopped is not None:
-        raise VerifierFault(f"the verifier was stopped: {outcome.stopped}")
+        raise VerifierFailed(f"the verifier was stopped: {outcome.stopped}")
     return outcome.exit_code, outcome.output
 
 
@@ -359,7 +437,7 @@ def _localise(package: Package, task: Task, root: str) -> None:
 
 
 def read_reward(logs: str) -> float:
-    """The reward that a verifier wrote: a number from 0 to 1, or VerifierFault."""
+    """The reward that a verifier wrote: a number from 0 to 1, or VerifierFailed."""
     found = {}
     for name, reader in (("reward.json", _from_json), ("reward.txt", _from_text)):
         try:
@@ -367,12 +445,12 @@ def read_reward(logs: str) -> float:
         except FileNotFoundError:
             continue
         except (OSError, tree.PathError) as error:
-            raise VerifierFault(f"{name} cannot be read: {error}") from error
+            raise VerifierFailed(f"{name} cannot be read: {error}") from error
         if size > MOST_BYTES_OF_REWARD or len(data) > MOST_BYTES_OF_REWARD:
-            raise VerifierFault(f"{name} is longer than {MOST_BYTES_OF_REWARD} bytes")
+            raise VerifierFailed(f"{name} is longer than {MOST_BYTES_OF_REWARD} bytes")
         found[name] = reader, data
     if len(found) != 1:
-        raise VerifierFault(
+        raise VerifierFailed(
             "the verifier wrote both reward.json and reward.txt"
             if found
             else "the verifier wrote neither reward.json nor reward.txt"
@@ -381,10 +459,10 @@ def read_reward(logs: str) -> float:
     try:
         reward = reader(data.decode())
     except (ValueError, RecursionError) as error:
-        raise VerifierFault(f"{name} is not valid: {error}") from error
+        raise VerifierFailed(f"{name} is not valid: {error}") from error
     # Negative zero is refused, because it would be printed as -0.0.
     if not 0.0 <= reward <= 1.0 or math.copysign(1.0, reward) < 0:
-        raise VerifierFault(f"the reward is {reward}, not a number from 0 to 1")
+        raise VerifierFailed(f"the reward is {reward}, not a number from 0 to 1")
     return reward
 
 

@@ -5,11 +5,15 @@ killed. Reports the result in one line on the descriptor that its first argument
 `{"error": "..."}`.
 Descriptors named by further arguments are held until everything has ended, so that locks on them show when that is.
 
-A room has its own namespaces and a root that is built here: programs of the host read-only, everything else new.
-Its first process is a fork of this one; the kernel ends all others with it, and only then does this process return.
+A room has its own namespaces and a root that is built here: what the order shows of the host, read-only, everything
+else new. Its first process is a fork of this one; the kernel ends all others with it, and only then does this process
+return.
+
+With the order `hold` it runs no command: it keeps the file system of a rollout, which its rooms have in common.
 """
 
 import ctypes
+import errno
 import json
 import os
 import resource
@@ -24,11 +28,11 @@ RDONLY, NOSUID, NODEV, NOEXEC, REMOUNT, BIND, REC, PRIVATE = 1, 2, 4, 8, 32, 409
 # Flags that statvfs reports for a mount, and the mount flags that keep them.
 KEPT_FLAGS = ((8, NOEXEC), (1024, 1024), (2048, 2048), (4096, 1 << 21))
 DETACH = 2
-SET_PDEATHSIG, SET_DUMPABLE, CAPBSET_DROP, SET_CHILD_SUBREAPER, SET_NO_NEW_PRIVS, CAP_AMBIENT = 1, 4, 24, 36, 38, 47
+SET_PDEATHSIG, SET_DUMPABLE, SET_SECCOMP, CAPBSET_DROP, SET_CHILD_SUBREAPER, SET_NO_NEW_PRIVS, CAP_AMBIENT = 1, 4, 22, 24, 36, 38, 47
+SECCOMP_MODE_FILTER, JOIN_SESSION_KEYRING = 2, 1
+KEYCTL = {"x86_64": 250, "aarch64": 219}
 CAP_AMBIENT_CLEAR_ALL = 4
 CAPABILITY_VERSION = 0x20080522
-SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-CONFIGURATION = ("/etc/alternatives", "/etc/ld.so.cache")
 DEVICES = ("null", "zero", "full", "random", "urandom")
 DEVICE_LINKS = {
     "fd": "/proc/self/fd",
@@ -36,6 +40,9 @@ DEVICE_LINKS = {
     "stdout": "/proc/self/fd/1",
     "stderr": "/proc/self/fd/2",
 }
+
+# An empty file, which is put over what a room must not see.
+EMPTY = "/run/aec-bench/empty"
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -69,9 +76,13 @@ def write(path, text):
 
 def show(root, path):
     """Shows a file or directory of the host, read-only, at the same path. Missing ones are left out."""
-    if not os.path.exists(path):
-        return
     target = root + path
+    if not os.path.exists(path) or os.path.lexists(target) and not os.path.isdir(target):
+        return
+    if os.path.islink(path):
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        os.symlink(os.readlink(path), target)
+        return
     if os.path.isdir(path):
         os.makedirs(target, exist_ok=True)
     else:
@@ -80,6 +91,18 @@ def show(root, path):
     mount(path, target, None, BIND | REC)
     for place in mounts_at(target):
         restrict(place, RDONLY)
+
+
+def cover(root, path):
+    """Puts an empty directory or file over something that has been shown. Returns its place, if there is something."""
+    target = root + path
+    if os.path.islink(target) or not os.path.exists(target):
+        return None
+    if os.path.isdir(target):
+        mount("tmpfs", target, "tmpfs", NOSUID | NODEV, "size=64k,mode=755")
+    else:
+        mount(root + EMPTY, target, None, BIND)
+    return target
 
 
 def mounts_at(target):
@@ -109,16 +132,12 @@ def build_root(spec):
     # Before anything is shown, because it may be inside one of them, such as an interpreter in /tmp.
     for place in ("/tmp", "/home/agent"):
         make_scratch(root + place, spec)
-    for path in SYSTEM:
-        if os.path.islink(path):
-            os.symlink(os.readlink(path), root + path)
-        else:
-            show(root, path)
-    for path in (*CONFIGURATION, *spec["show"]):
-        show(root, path)
-    for path in spec["cover"]:
-        if os.path.isdir(root + path):
-            mount("tmpfs", root + path, "tmpfs", NOSUID | NODEV | RDONLY, "size=4k,mode=555")
+    os.makedirs(os.path.dirname(root + EMPTY))
+    write(root + EMPTY, "")
+    made = [show(root, path) if what == "show" else cover(root, path) for what, path in spec["view"]]
+    # Only now, because something may be shown inside of what is covered.
+    for covered in filter(None, made):
+        restrict(covered, RDONLY)
     make_configuration(root)
     make_devices(root)
     os.makedirs(root + "/run/aec-bench/bin")
@@ -126,6 +145,10 @@ def build_root(spec):
         os.symlink(path, f"{root}/run/aec-bench/bin/{name}")
     os.mkdir(root + "/proc")
     mount("proc", root + "/proc", "proc", NOSUID | NODEV | NOEXEC)
+    # The names of all keys of this user, also of those that nobody here can read.
+    keys = cover(root, "/proc/keys")
+    if keys is not None:
+        restrict(keys, RDONLY)
     make_scratch(root + "/dev/shm", spec)
     for source, place, access in spec["binds"]:
         os.makedirs(root + place, exist_ok=True)
@@ -242,10 +265,37 @@ def become_command(spec):
         signal.signal(number, signal.SIG_DFL)
     try:
         os.chdir(spec["cwd"])
+        for program in spec["filter"]:
+            install(program)
         os.execvpe(spec["argv"][0], spec["argv"], spec["env"])
     except OSError as error:
         os.write(2, f"{spec['argv'][0]}: {error.strerror}\n".encode())
         os._exit(127)
+
+
+class Program(ctypes.Structure):
+    """A filter of system calls, as the kernel takes it."""
+
+    _fields_ = (("length", ctypes.c_ushort), ("code", ctypes.c_void_p))
+
+
+def install(text):
+    """Installs a filter for this process and all its future children."""
+    code = bytes.fromhex(text)
+    buffer = ctypes.create_string_buffer(code, len(code))
+    program = Program(len(code) // 8, ctypes.cast(buffer, ctypes.c_void_p))
+    nothing = ctypes.c_ulong(0)
+    call("filter system calls", "prctl", SET_SECCOMP, ctypes.c_ulong(SECCOMP_MODE_FILTER), ctypes.byref(program), nothing, nothing)
+
+
+def leave_keyring():
+    """Takes a new session keyring: the keys of the process that started this one, and of other rooms, are not ours."""
+    number = KEYCTL.get(os.uname().machine)
+    if number is None or libc.syscall(ctypes.c_long(number), ctypes.c_long(JOIN_SESSION_KEYRING), None) >= 0:
+        return
+    # Where the kernel or a container has no such call, there are no keyrings either.
+    if ctypes.get_errno() not in (errno.ENOSYS, errno.EPERM):
+        raise StepError(f"take a new keyring: {os.strerror(ctypes.get_errno())}")
 
 
 def exit_code(how):
@@ -257,14 +307,50 @@ def report(status, message):
     os.write(status, json.dumps(message).encode() + b"\n")
 
 
-def in_room(spec, status):
-    """Runs the command in a new room."""
-    if spec["mode"] == "user":
+def become_root_of_own(mode):
+    """Makes a user namespace, in which an ordinary user may make all the others."""
+    if mode == "user":
         user, group = os.geteuid(), os.getegid()
         call("make a user namespace", "unshare", NEWUSER)
         # Without this the kernel refuses a group map from an ordinary user.
         write("/proc/self/setgroups", "deny")
         map_user("self", user, group)
+
+
+def hold(spec, status):
+    """Keeps a new file system of bounded size, in which also files without a name count, for rooms that join this
+    process. It ends with the input."""
+    become_root_of_own(spec["mode"])
+    call("make a mount namespace", "unshare", NEWNS)
+    mount(None, "/", None, REC | PRIVATE)
+    options = f"size={spec['size_mb']}m,nr_inodes={spec['entries']},mode=755"
+    mount("tmpfs", spec["hold"], "tmpfs", NOSUID | NODEV, options)
+    for name in spec["places"]:
+        place = os.path.join(spec["hold"], name)
+        os.mkdir(place)
+        if spec["mode"] == "root":
+            os.chown(place, ROOM_ID, ROOM_ID)
+    report(status, {"held": os.getpid()})
+    os.close(status)
+    # There is one such process for every open rollout, so it should be a small one. It reads until its input ends.
+    os.execve("/bin/cat", ["cat"], {})
+
+
+def join(holder, mode):
+    """Enters the namespaces of a process that holds a file system."""
+    kinds = (("user", NEWUSER), ("mnt", NEWNS)) if mode == "user" else (("mnt", NEWNS),)
+    opened = [(os.open(f"/proc/{holder}/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC), flag) for kind, flag in kinds]
+    for handle, flag in opened:
+        call("enter the rollout's file system", "setns", handle, flag)
+        os.close(handle)
+
+
+def in_room(spec, status):
+    """Runs the command in a new room."""
+    if spec["holder"] is not None:
+        join(spec["holder"], spec["mode"])
+    else:
+        become_root_of_own(spec["mode"])
     call("make namespaces", "unshare", NEWNS | NEWPID | NEWNET | NEWIPC | NEWUTS)
     alive, hold = os.pipe()
     first = os.fork()
@@ -336,7 +422,11 @@ def main():
         line += piece
     spec = json.loads(line)
     try:
-        (on_host if spec["mode"] == "host" else in_room)(spec, status)
+        leave_keyring()
+        if "hold" in spec:
+            hold(spec, status)
+        else:
+            (on_host if spec["mode"] == "host" else in_room)(spec, status)
     except (StepError, OSError) as error:
         report(status, {"error": str(error)})
 

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import weakref
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -27,6 +28,16 @@ from .core import DIRECTORY, Limits, PackageError
 ROOM_ID = 64999
 # Tests set this variable to simulate machines that permit no namespaces.
 SWITCH = "AEC_BENCH_TEST_NO_NAMESPACES"
+# What rooms show of the host, if it is there: programs, libraries, headers and shared data, not /usr/local or /usr/src.
+SYSTEM = (
+    *("/bin", "/lib", "/lib32", "/lib64", "/libx32", "/sbin"),
+    *("/usr/bin", "/usr/include", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libexec", "/usr/libx32", "/usr/sbin"),
+    "/usr/share",
+)
+CONFIGURATION = ("/etc/alternatives", "/etc/ld.so.cache")
+PACKAGES = ("site-packages", "dist-packages")
+# A directory that holds one of these is a package, or a project.
+MARKS = ("tasks.json", "aec-bench.toml")
 # Paths of a room that never show the host's files.
 REPLACED = ("/dev", "/etc", "/home/agent", "/logs", "/proc", "/run", "/tests", "/tmp", "/workspace")
 LAUNCHER = str(DIRECTORY / "launcher.py")
@@ -76,10 +87,10 @@ class Command:
     """A command and the room that it runs in.
 
     `binds` are (directory of the host, path in the room, "rw" or "ro"); `root` is an empty directory on which the
-    room is built. The files below `watched` count against the storage limit. The `lock` is held while any process
-    is left, and the command runs only while the file `open` exists. `home` is for commands without a room. The first
-    `kept` bytes of each stream are kept, and as many at its end. Commands of a `policy` have fewer variables in their
-    environment than verifiers.
+    room is built. With a `holder` (see `Store`), the directories of `binds` are as that process sees them. The files
+    below `watched` count against the storage limit. The `lock` is held while any process is left, and the command runs
+    only while the file `open` exists. `home` is for commands without a room. The first `kept` bytes of each stream are
+    kept, and as many at its end. Commands of a `policy` have fewer variables in their environment than verifiers.
     """
 
     argv: tuple[str, ...]
@@ -88,6 +99,7 @@ class Command:
     limits: Limits
     binds: tuple[tuple[str, str, str], ...] = ()
     root: str = ""
+    holder: int | None = None
     watched: tuple[str, ...] = ()
     lock: str | None = None
     open: str | None = None
@@ -106,6 +118,8 @@ def namespaces() -> tuple[str | None, str]:
     prefix = interpreter()[1]
     if prefix == "/" or any(_below(prefix, place) for place in REPLACED):
         return None, f"the Python of this process lies in {prefix}, which rooms have as their own"
+    if not _filters():
+        return None, f"packages have no filter of system calls for the processor {os.uname().machine}"
     reason = ""
     for mode in ("root", "user") if os.geteuid() == 0 else ("user",):
         with tempfile.TemporaryDirectory(prefix="aec-bench-probe-") as root:
@@ -180,24 +194,52 @@ def interpreter() -> tuple[str, str]:
 
 
 @cache
-def _shown() -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Directories of the host that rooms see besides the system, and those inside that they must not see."""
-    prefix = interpreter()[1]
-    shown = () if _below(prefix, "/usr") else (prefix,)
+def library() -> tuple[str, ...]:
+    """The standard library of the interpreter, and the shared objects outside the system's directories that it needs."""
+    try:
+        done = subprocess.run(
+            [interpreter()[0], "-I", "-S", "-B", str(DIRECTORY / "interpreter.py")],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            env={},
+            timeout=20,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise RoomError(f"the interpreter of rooms does not work: {error}") from error
+    told = (line.partition(" ") for line in done.stdout.decode(errors="surrogateescape").splitlines())
+    return tuple(value for word, _, value in told if word in ("library", "object"))
+
+
+@cache
+def _view() -> tuple[tuple[str, str], ...]:
+    """What rooms see of the host: ("show", path) and ("cover", path), directories before what is inside of them.
+
+    Packages that are installed for an interpreter are covered, because some have answers; so is this one.
+    """
+    shown = {*SYSTEM, *CONFIGURATION, interpreter()[0], *library()}
     hidden = {str(DIRECTORY), os.path.realpath(os.path.expanduser("~")), os.path.realpath(tempfile.gettempdir())}
-    for place in {str(DIRECTORY.parent), *_site_directories(prefix)}:
-        # Packages installed beside this one may contain answers as well.
-        neighbours = map(os.path.dirname, glob.glob(glob.escape(place) + "/*/tasks.json"))
-        hidden.update(path for path in neighbours if os.path.isdir(path + "/files"))
-        hidden.update(glob.glob(f"{glob.escape(place)}/{DIRECTORY.name}-*.dist-info"))
-    roots = ("/usr", *shown)
-    return shown, tuple(sorted(path for path in hidden if any(_below(path, root) for root in roots)))
+    for root in filter(os.path.isdir, (*library(), *glob.glob("/usr/lib*/py*"))):
+        hidden.update(os.path.join(root, name) for name in PACKAGES)
+    hidden.update(str(place) for place in DIRECTORY.parents if (place / MARKS[1]).is_file())
+    for place in {str(DIRECTORY.parent), *shown}:
+        # Packages beside this one, and wherever else they, or projects, may have been put.
+        for mark in MARKS:
+            hidden.update(map(os.path.dirname, glob.glob(f"{glob.escape(place)}/*/{mark}")))
+    covered = {path for path in hidden - shown if any(_below(path, root) for root in shown)}
+    parts: list[tuple[str, str]] = []
+    for path in sorted(shown | covered, key=lambda path: path.split("/")):
+        what = "cover" if path in covered else "show"
+        around = next((one for one, place in reversed(parts) if _below(path, place)), "cover")
+        # Inside of what is shown nothing needs to be shown, and likewise for what is covered.
+        if what != around:
+            parts.append((what, path))
+    return tuple(parts)
 
 
-def _site_directories(prefix: str) -> Iterable[str]:
-    for root in {prefix, "/usr", "/usr/local"}:
-        yield from glob.glob(glob.escape(root) + "/lib/python3*/site-packages")
-        yield from glob.glob(glob.escape(root) + "/lib/python3*/dist-packages")
+@cache
+def _filters() -> tuple[str, ...]:
+    """The filters of system calls for this processor (`filter.json`): the same that this project's own rooms have."""
+    return tuple(json.loads((DIRECTORY / "filter.json").read_bytes()).get(os.uname().machine, ()))
 
 
 def _below(path: str, root: str) -> bool:
@@ -220,9 +262,9 @@ def environment(programs: str = "/run/aec-bench/bin", home: str = "/home/agent")
 
 def _spec(command: Command, mode: str) -> dict[str, Any]:
     limits = command.limits
-    shown, hidden = _shown()
     return {
         "mode": mode,
+        "holder": command.holder,
         "argv": command.argv,
         "cwd": command.cwd,
         "env": {
@@ -234,8 +276,8 @@ def _spec(command: Command, mode: str) -> dict[str, Any]:
         },
         "root": command.root,
         "binds": command.binds,
-        "show": shown,
-        "cover": hidden,
+        "view": () if mode == "host" else _view(),
+        "filter": () if mode == "host" else _filters(),
         "programs": {name: interpreter()[0] for name in ("python3", "python")},
         "scratch_mb": SCRATCH_MB,
         "limits": {
@@ -378,6 +420,76 @@ class Captured:
         """Everything that is kept, with a line about what is not."""
         head, tail, omitted = self.parts
         return head + (f"\n[… {omitted} bytes left out …]\n".encode() if omitted else b"") + tail
+
+
+class Store:
+    """A file system of bounded size for the rooms of one rollout, in which also files without a name count.
+
+    A process holds it (`launcher.py`), and it is gone when that process ends: when the store is closed or collected, or
+    when the process that opened it ends. `places` are directories in it, which belong to the user of rooms.
+    """
+
+    def __init__(self, directory: str, size_mb: int, places: Iterable[str]) -> None:
+        os.mkdir(directory)
+        self.directory = directory
+        status, say = os.pipe()
+        order = {
+            "mode": namespaces()[0],
+            "hold": directory,
+            "size_mb": size_mb,
+            "entries": MOST_ENTRIES,
+            "places": list(places),
+        }
+        try:
+            process = subprocess.Popen(
+                _launcher_argv(say),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=(say,),
+                env={},
+                start_new_session=True,
+            )
+        except OSError as error:
+            os.close(status)
+            raise RoomError(f"the launcher cannot be started: {error}") from error
+        finally:
+            os.close(say)
+        self._end = weakref.finalize(self, end_holder, process, os.getpid())
+        with os.fdopen(status, "rb") as file:
+            try:
+                process.stdin.write(_line(order))
+                process.stdin.flush()
+            except OSError:
+                pass  # It has ended; what it said tells why.
+            message = file.readline()
+        said = json.loads(message) if message else {"error": "the launcher ended without a word"}
+        if "held" not in said:
+            self.close()
+            raise RoomError(f"the file system of a rollout cannot be made: {said['error']}")
+        self.holder: int = said["held"]
+
+    def close(self) -> None:
+        """Ends it with all its files; a second call does nothing."""
+        self._end()
+
+
+def end_holder(process: subprocess.Popen[bytes], opener: int) -> None:
+    """Ends the process that holds a store. Forks of the process that opened it do not end it."""
+    if opener != os.getpid():
+        return
+    # Its input may be open in a fork, and it has nothing to finish.
+    process.kill()
+    process.wait()
+    try:
+        process.stdin.close()
+    except OSError:
+        pass
+
+
+def held_path(holder: int, path: str) -> str:
+    """A path of a store as other processes of this machine reach it."""
+    return f"/proc/{holder}/root{path}"
 
 
 def is_over(directories: Iterable[str], limit_mb: int) -> bool:

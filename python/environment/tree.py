@@ -129,11 +129,19 @@ class TooLarge(ValueError):
 def walk(root: str, parts: list[str], most_entries: int, most_depth: int) -> Iterator[Entry]:
     """Everything below a directory except the directories themselves, by name. Links are listed, never followed."""
     left = [most_entries]
+    _reopen(root)
     with directory(root, parts) as handle:
-        yield from _walk(handle, "/".join(parts), left, most_depth)
+        yield from _walk(handle, _list(handle, left), "/".join(parts), left, most_depth)
 
 
-def _walk(handle: int, prefix: str, left: list[int], depth: int) -> Iterator[Entry]:
+def _reopen(root: str) -> None:
+    """Makes a directory readable again that its owner has closed, which a policy may have done with its own."""
+    if not os.access(root, os.R_OK | os.X_OK):
+        os.chmod(root, 0o700)
+
+
+def _list(handle: int, left: list[int]) -> list[tuple[str, os.stat_result]]:
+    """What is in a directory, by name. PermissionError if its owner has closed it, wholly or in part."""
     names = []
     with os.scandir(handle) as listing:
         for entry in listing:
@@ -141,9 +149,14 @@ def _walk(handle: int, prefix: str, left: list[int], depth: int) -> Iterator[Ent
             if left[0] < 0:
                 raise TooLarge("it has too many files")
             names.append(entry.name)
-    for name in sorted(names):
+    return [(name, os.stat(name, dir_fd=handle, follow_symlinks=False)) for name in sorted(names)]
+
+
+def _walk(
+    handle: int, listed: list[tuple[str, os.stat_result]], prefix: str, left: list[int], depth: int
+) -> Iterator[Entry]:
+    for name, about in listed:
         path = f"{prefix}/{name}" if prefix else name
-        about = os.stat(name, dir_fd=handle, follow_symlinks=False)
         if stat.S_ISDIR(about.st_mode):
             if depth == 0:
                 raise TooLarge("its directories are too deep")
@@ -153,7 +166,12 @@ def _walk(handle: int, prefix: str, left: list[int], depth: int) -> Iterator[Ent
                 yield Entry(path, "closed", 0, 1)
                 continue
             try:
-                yield from _walk(inner, path, left, depth - 1)
+                try:
+                    listed_inside = _list(inner, left)
+                except PermissionError:
+                    yield Entry(path, "closed", 0, 1)
+                    continue
+                yield from _walk(inner, listed_inside, path, left, depth - 1)
             finally:
                 os.close(inner)
         else:

@@ -34,7 +34,7 @@ class WorkspaceEnv(vf.StatefulToolEnv):
         row = self.rows[state["answer"]]
         try:
             state[WORKSPACE] = await Workspace.open(self.package, row.task, row.terms)
-        except (OSError, PackageError) as error:
+        except (OSError, PackageError, RoomError) as error:
             raise vf.SandboxError(f"the workspace of {row.task.task_id} cannot be made: {error}") from error
         state["tool_defs"] = self.offers[row.task.task_id]
         state[CALLS] = 0

@@ -11,11 +11,11 @@ import re
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from . import room, tree
-from .core import Package, Task, Terms
+from .core import Limits, Package, Task, Terms
 
 ROOT = "/workspace"
 LOGS = "/logs"
@@ -39,24 +39,59 @@ def remove(directory: str, process: int) -> None:
     shutil.rmtree(directory, ignore_errors=True)
 
 
-class Scratch:
-    """A private directory of this process, removed when it is closed or collected, or when the process ends."""
+STORE = "store"
+# A file with the process that holds the store, for other processes that work with the directory.
+HOLDER = "holder"
 
-    def __init__(self, parent: str | None = None) -> None:
+
+class Scratch:
+    """A private directory of this process, removed when it is closed or collected, or when the process ends.
+
+    With `stored`, directories of these names are in a store of `size_mb`, whose files count even without a name.
+    """
+
+    def __init__(self, parent: str | None = None, stored: Collection[str] = (), size_mb: int = 0) -> None:
         self.path = os.path.realpath(tempfile.mkdtemp(prefix="aec-bench-", dir=parent))
         self._remove = weakref.finalize(self, remove, self.path, os.getpid())
+        self.stored = frozenset(stored)
+        self.store = room.Store(os.path.join(self.path, STORE), size_mb, stored) if stored else None
+        if self.store is not None:
+            with open(os.path.join(self.path, HOLDER), "w", encoding="utf-8") as file:
+                file.write(str(self.store.holder))
+
+    def inside(self, name: str) -> str:
+        """The path of a directory as rooms of this scratch are given it."""
+        return os.path.join(self.path, STORE, name) if name in self.stored else os.path.join(self.path, name)
+
+    def place(self, name: str) -> str:
+        """The path of a directory for this process."""
+        path = self.inside(name)
+        return room.held_path(self.store.holder, path) if name in self.stored else path
 
     def make(self, name: str, given: bool = False) -> str:
-        """A new directory inside; with `given`, the user of rooms owns it."""
-        path = os.path.join(self.path, name)
-        os.mkdir(path)
+        """A directory inside, new or of the store; with `given`, the user of rooms owns it."""
+        path = self.place(name)
+        if name not in self.stored:
+            os.mkdir(path)
         if given:
             room.give(path)
         return path
 
     def close(self) -> None:
         """Removes it now; a second call does nothing."""
+        if self.store is not None:
+            self.store.close()
         self._remove()
+
+
+def size_of_store(limits: Limits) -> int:
+    """MiB of the files of a rollout. They are in memory, of which a task says how much it needs."""
+    return max(min(limits.storage_mb, limits.memory_mb), 1)
+
+
+def _holder(directory: str) -> int:
+    with open(os.path.join(directory, HOLDER), encoding="utf-8") as file:
+        return int(file.read())
 
 
 class Workspace:
@@ -69,9 +104,15 @@ class Workspace:
         # The latest submission: its `content`, or the `path` of the file with the answer.
         self.submitted: dict[str, str] | None = None
         self.scratch: Scratch | None = None
-        self._directories = {place: os.path.join(directory, name) for name, place in PLACES.items()}
+        inside = os.path.join(directory, STORE) if self.confined else directory
+        self._inside = {place: os.path.join(inside, name) for name, place in PLACES.items()}
+        self.holder = _holder(directory) if self.confined else None
+        # The same for this process.
+        self._directories = self._inside
+        if self.holder is not None:
+            self._directories = {place: room.held_path(self.holder, path) for place, path in self._inside.items()}
         self.files = self._directories[ROOT]
-        self._binds = tuple((path, place, "rw") for place, path in self._directories.items())
+        self._binds = tuple((path, place, "rw") for place, path in self._inside.items())
         # Calls hold the lock, and begin only while the other file exists: a server of several rollouts can be told by
         # neither the end of its process nor a cancelled task that one of them is over.
         self._lock = os.path.join(directory, "lock")
@@ -84,12 +125,17 @@ class Workspace:
 
     @classmethod
     def _open(cls, package: Package, task: Task, terms: Terms, parent: str | None) -> Workspace:
-        scratch = Scratch(parent)
-        workspace = cls(package, task, terms, scratch.path)
+        confined = terms.isolation == "namespaces"
+        scratch = Scratch(parent, tuple(PLACES) if confined else (), size_of_store(task.limits))
+        try:
+            for name in PLACES:
+                scratch.make(name)
+            scratch.make("room")
+            workspace = cls(package, task, terms, scratch.path)
+        except BaseException:
+            scratch.close()
+            raise
         workspace.scratch = scratch
-        for name in PLACES:
-            scratch.make(name, workspace.confined)
-        scratch.make("room")
         with open(workspace._open_mark, "w"):
             pass
         for file in task.workspace:
@@ -126,7 +172,8 @@ class Workspace:
         """Writes a file, with the directories above it."""
 
         def write(parts: list[str]) -> None:
-            if room.is_over((self.files,), self.task.limits.storage_mb):
+            # A store refuses by itself what it has no space for.
+            if not self.confined and room.is_over((self.files,), self.task.limits.storage_mb):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             tree.write(self.files, parts, data, self.owner)
 
@@ -155,7 +202,8 @@ class Workspace:
                 self.task.limits,
                 self._binds,
                 os.path.join(self.directory, "room"),
-                tuple(bind[0] for bind in self._binds),
+                self.holder,
+                () if self.confined else tuple(bind[0] for bind in self._binds),
                 self._lock,
                 self._open_mark,
                 os.path.join(self.directory, "home"),

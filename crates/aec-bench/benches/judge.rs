@@ -62,7 +62,7 @@ fn rooms() {
     if has_bwrap {
         let bwrap = milliseconds(median(&mut bwrap_times));
         println!(
-            "bwrap --unshare-all around `true`:       {bwrap:.2} ms  (ratio {:.2}, limit 1.5)",
+            "bwrap --unshare-all around `true`:       {bwrap:.2} ms  (ratio {:.2}, limit 1.3)",
             room / bwrap
         );
     } else {
@@ -115,7 +115,7 @@ fn verifications() {
     println!("\nverify.py in its own room, 2 at a time");
     println!("  cold: {cold_rate:7.1} per second, p99 {cold_p99:6.1} ms");
     println!(
-        "  warm: {warm_rate:7.1} per second, p99 {warm_p99:6.1} ms  (ratio {:.1}, limit 3)",
+        "  warm: {warm_rate:7.1} per second, p99 {warm_p99:6.1} ms  (ratio {:.1}, limit 5)",
         warm_rate / cold_rate
     );
     let before = resident_memory();

@@ -10,9 +10,6 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().collect();
-    if arguments.get(1).is_some_and(|first| first == aec_sandbox::wire::CONTAINED_ARGUMENT) {
-        return ExitCode::from(u8::try_from(aec_sandbox::run_contained()).unwrap_or(1));
-    }
     if arguments.get(1).is_some_and(|first| first == aec_sandbox::SHIM_ARGUMENT) {
         return ExitCode::from(u8::try_from(aec_sandbox::run_shim()).unwrap_or(1));
     }

@@ -10,6 +10,7 @@ mod judge;
 mod library;
 mod prime;
 mod prime_loop;
+mod readers;
 mod report;
 mod room;
 mod run;

@@ -234,7 +234,7 @@ impl Worker {
         }
         let mut answer = vec![0; usize::try_from(size).unwrap_or(0)];
         self.read(&mut answer, deadline)?;
-        serde_json::from_slice(&answer).map_err(|error| EngineError::Broken(error.to_string()))
+        aec_base::json::from_slice(&answer).map_err(|error| EngineError::Broken(error.to_string()))
     }
 
     fn read(&mut self, buffer: &mut [u8], deadline: Instant) -> Result<(), EngineError> {

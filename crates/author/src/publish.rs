@@ -8,7 +8,6 @@ use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use aec_base::staging;
-use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use crate::instance::{Files, is_executable};
 
@@ -80,8 +79,7 @@ impl Staging {
         if !replace {
             return Ok(None);
         }
-        renameat_with(CWD, &self.tree, CWD, &self.target, RenameFlags::EXCHANGE)?;
-        staging::sync_parent(&self.target)?;
+        self.hidden.replace(&self.tree, &self.target)?;
         // The old directory is now the hidden one and is removed with it.
         Ok(Some(Published::Replaced))
     }

@@ -230,7 +230,7 @@ impl Trial<'_> {
             return Ok(Vec::new());
         }
         let golden: Map<String, Json> = match files.get("tests/fixtures/golden_pass.json") {
-            Some(text) => serde_json::from_str(text).unwrap_or_default(),
+            Some(text) => aec_base::json::from_str(text).unwrap_or_default(),
             None => return Ok(Vec::new()),
         };
         let mut room = self.room(files)?;
@@ -314,7 +314,7 @@ fn run_tool(
     // A map of numbers and texts can always be written.
     ask.stdin = serde_json::to_vec(&example.inputs).unwrap_or_default();
     let answered = room.exec(&ask, &mut |_, _| {})?;
-    let answers: Option<Map<String, Json>> = serde_json::from_str(&answered.stdout.text()).ok();
+    let answers: Option<Map<String, Json>> = aec_base::json::from_str(&answered.stdout.text()).ok();
     let keys = |answers: &Map<String, Json>| tier.outputs.iter().all(|name| answers.contains_key(name));
     Ok(match answers {
         Some(answers) if keys(&answers) && golden.keys().all(|name| answers.contains_key(name)) => {
@@ -369,7 +369,7 @@ fn agree(expected: &Json, found: &Json, tolerance: f64) -> bool {
 /// The answers file and the golden answer of an instance that the standard scorer judges.
 fn standard(files: &Files) -> Option<(Answers, Map<String, Json>)> {
     let answers = Answers::parse(files.get("tests/answers.json")?.as_bytes()).ok()?;
-    let golden = serde_json::from_str(files.get("tests/fixtures/golden_pass.json")?).ok()?;
+    let golden = aec_base::json::from_str(files.get("tests/fixtures/golden_pass.json")?).ok()?;
     Some((answers, golden))
 }
 

@@ -6,6 +6,9 @@ use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
+use tempfile::NamedTempFile;
+
+use crate::staging::partial_file;
 
 /// Whether the last component of a path may be a symbolic link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,22 +133,36 @@ pub fn kind_of(file_type: std::fs::FileType) -> &'static str {
 /// Writes a file so that a reader sees the old content or the new one, also after a crash: a temporary file in
 /// the same directory, synced, then renamed over the target. Parent directories are created.
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    write_atomic_with(path, |file| file.write_all(bytes))
+    let begin = |parent: &Path| tempfile::Builder::new().prefix(".aec-bench-").tempfile_in(parent);
+    write_through(path, begin, |file| file.write_all(bytes))
 }
 
-/// [`write_atomic`] for content that is made while it is written. If `write` fails, the target stays as it was.
+/// [`write_atomic`] for content that is made while it is written, which may take long. If `write` fails, the target
+/// stays as it was; if this process is killed, the next one that writes here removes what is left.
 pub fn write_atomic_with<T, E: From<io::Error>>(
     path: &Path,
     write: impl FnOnce(&mut File) -> Result<T, E>,
 ) -> Result<T, E> {
+    write_through(path, partial_file, write)
+}
+
+fn write_through<T, E: From<io::Error>>(
+    path: &Path,
+    begin: impl FnOnce(&Path) -> io::Result<NamedTempFile>,
+    write: impl FnOnce(&mut File) -> Result<T, E>,
+) -> Result<T, E> {
+    let name_path = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+    // Renaming would put a file in the place of `/dev/null` for the whole machine.
+    if let Some(kind) = path.metadata().ok().map(|found| found.file_type()).filter(|kind| !kind.is_file()) {
+        let what = format!("it is a {}, and only a regular file can be replaced", kind_of(kind));
+        return Err(name_path(io::Error::new(io::ErrorKind::InvalidInput, what)).into());
+    }
     let parent = match path.parent() {
         Some(parent) if parent != Path::new("") => parent.to_path_buf(),
         _ => PathBuf::from("."),
     };
     fs_err::create_dir_all(&parent)?;
-    let name_path = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
-    let mut temporary =
-        tempfile::Builder::new().prefix(".aec-bench-").tempfile_in(&parent).map_err(name_path)?;
+    let mut temporary = begin(&parent).map_err(name_path)?;
     let made = write(temporary.as_file_mut())?;
     // A temporary file is private (0600); the published one gets the mode of what it replaces.
     let mode = match path.metadata() {
@@ -162,6 +179,23 @@ pub fn write_atomic_with<T, E: From<io::Error>>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// As root, a report to `/dev/full` took the device's place for the whole machine.
+    #[test]
+    fn only_regular_files_are_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let socket = dir.path().join("socket");
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        std::os::unix::fs::symlink("/dev/null", dir.path().join("link")).unwrap();
+        std::fs::create_dir(dir.path().join("directory")).unwrap();
+        for (name, kind) in [("socket", "a socket"), ("link", "a device"), ("directory", "a directory")] {
+            let error = write_atomic(&dir.path().join(name), b"x").unwrap_err().to_string();
+            assert!(error.contains(kind) && error.contains(name), "{error}");
+        }
+        write_atomic(&dir.path().join("file"), b"x").unwrap();
+        write_atomic(&dir.path().join("file"), b"y").unwrap();
+        assert_eq!(std::fs::read(dir.path().join("file")).unwrap(), b"y");
+    }
 
     #[test]
     fn reads_only_bounded_regular_text() {

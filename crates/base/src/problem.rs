@@ -43,11 +43,18 @@ pub struct Problem {
     pub why: Option<String>,
     /// What to do about it.
     pub fix: Option<String>,
+    #[serde(serialize_with = "as_shown")]
     pub file: Option<PathBuf>,
     /// Line, counted from 1.
     pub line: Option<u32>,
     /// Column in characters, counted from 1.
     pub column: Option<u32>,
+}
+
+/// A path as text, whatever bytes are in it: a problem must be told in any case.
+#[expect(clippy::ref_option, reason = "serde passes the field as it is")]
+fn as_shown<S: serde::Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
+    path.as_ref().map(|path| path.to_string_lossy()).serialize(serializer)
 }
 
 impl Problem {

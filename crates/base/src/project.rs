@@ -96,12 +96,23 @@ pub struct BudgetTable {
 pub struct ComputeTable {
     /// Where trials run (default `local`).
     pub backend: Option<Backend>,
+    /// What rooms on this machine show.
+    pub local: LocalTable,
     /// How the `docker` backend works.
     pub docker: DockerTable,
     /// How the `harbor` backend works.
     pub harbor: HarborTable,
     /// How this project signs in to Modal, and what Modal charges.
     pub modal: ModalTable,
+}
+
+/// `[compute.local]`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct LocalTable {
+    /// Files and directories of this machine that its rooms show, besides its programs and their data: such as
+    /// `/usr/local`, `/opt/TOOL`, or a package that is installed for Python.
+    pub show: Vec<PathBuf>,
 }
 
 /// `[compute.harbor]`, also of experiments.
@@ -225,6 +236,8 @@ pub struct Project {
     pub settings: Settings,
     /// The shell's variables with those of `.env`.
     pub env: Env,
+    /// `[compute.local]` of the project file.
+    pub local: LocalTable,
     /// `[compute.harbor]` of the project file.
     pub harbor: HarborTable,
     /// `[compute.modal]` of the project file.
@@ -239,6 +252,7 @@ impl Project {
         let mut problems = Vec::new();
         let mut candidates = overrides;
         let (mut harbor, mut modal) = (HarborTable::default(), ModalTable::default());
+        let mut local = LocalTable::default();
 
         let (root, file) = match root {
             Some(root) => {
@@ -256,6 +270,7 @@ impl Project {
                         Some(Candidate { setting: spec.setting, value, origin })
                     }));
                     (harbor, modal) = (content.compute.harbor, content.compute.modal);
+                    local = content.compute.local;
                 }
                 Err(found) => problems.extend(found),
             }
@@ -281,7 +296,7 @@ impl Project {
         }
         tracing::debug!(root = %root.display(), project = file.is_some(), "project opened");
         let settings = Settings::resolve(&root, &candidates);
-        Ok(Self { root, file, user_file, dotenv, settings, env, harbor, modal })
+        Ok(Self { root, file, user_file, dotenv, settings, env, local, harbor, modal })
     }
 
     /// A path for display: relative to the root if it is below it.

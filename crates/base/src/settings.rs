@@ -171,6 +171,11 @@ impl SettingSpec {
 }
 
 impl Setting {
+    /// Every setting that is a path.
+    pub fn paths() -> impl Iterator<Item = Self> {
+        SETTINGS.iter().filter(|row| row.key.starts_with("paths.")).map(|row| row.setting)
+    }
+
     pub fn spec(self) -> &'static SettingSpec {
         let row = SETTINGS.iter().find(|row| row.setting == self);
         row.unwrap_or(&SETTINGS[0])

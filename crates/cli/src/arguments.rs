@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use aec_run::plan::SandboxChoice;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, ValueEnum, ValueHint};
 
@@ -90,6 +91,31 @@ pub(crate) struct SandboxArgument {
     /// How verifiers and engines are isolated from this machine; `none` runs them without isolation
     #[arg(long, value_name = "LEVEL", default_value = "namespaces")]
     pub(crate) sandbox: SandboxLevel,
+    /// Open sandboxes even if their limits hold less than they usually do on this machine; this is recorded
+    #[arg(long)]
+    pub(crate) allow_weaker_limits: bool,
+}
+
+impl SandboxArgument {
+    /// The choice, as plans record it.
+    pub(crate) fn choice(&self) -> SandboxChoice {
+        match (self.sandbox, self.allow_weaker_limits) {
+            (SandboxLevel::None, _) => SandboxChoice::None,
+            (SandboxLevel::Namespaces, true) => SandboxChoice::WeakerLimits,
+            (SandboxLevel::Namespaces, false) => SandboxChoice::Namespaces,
+        }
+    }
+}
+
+impl From<SandboxChoice> for SandboxArgument {
+    fn from(choice: SandboxChoice) -> Self {
+        let (sandbox, allow_weaker_limits) = match choice {
+            SandboxChoice::Namespaces => (SandboxLevel::Namespaces, false),
+            SandboxChoice::WeakerLimits => (SandboxLevel::Namespaces, true),
+            SandboxChoice::None => (SandboxLevel::None, false),
+        };
+        Self { sandbox, allow_weaker_limits }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -104,4 +130,12 @@ pub(crate) struct LedgerRootArgument {
     /// Use this ledger instead of the configured one
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) ledger_root: Option<String>,
+}
+
+/// `--jobs-root`, which overrides the setting `paths.jobs`.
+#[derive(Debug, Args)]
+pub(crate) struct JobsRootArgument {
+    /// Use this directory for raw trial outputs instead of the configured one
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) jobs_root: Option<String>,
 }

@@ -14,10 +14,10 @@ use etcetera::BaseStrategy as _;
 use ratatui::crossterm::terminal::size;
 
 use crate::arguments::GlobalArguments;
-use crate::arguments::LedgerRootArgument;
 use crate::arguments::TasksRootArgument;
+use crate::arguments::{JobsRootArgument, LedgerRootArgument};
 use crate::failure::Failure;
-use crate::output::Format;
+use crate::output::{Format, scrub_log};
 use crate::table::set_terminal;
 
 pub(crate) struct Context {
@@ -37,7 +37,7 @@ impl Context {
         let variables = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
         set_terminal(terminal_columns());
-        Self {
+        let context = Self {
             format,
             quiet: global.quiet,
             color: !global.no_color,
@@ -45,16 +45,28 @@ impl Context {
             project_flag: global.project.clone(),
             env: RefCell::new(Env::from_shell(variables)),
             secrets: RefCell::default(),
-        }
+        };
+        context.scrub_log();
+        context
     }
 
     pub(crate) fn directory(&self) -> Result<PathBuf, Failure> {
-        std::env::current_dir().map_err(|error| {
+        let here = std::env::current_dir().map_err(|error| {
             Failure::environment(
                 Problem::error(format!("the current directory cannot be used: {error}"))
                     .fix("change to a directory that exists"),
             )
-        })
+        })?;
+        self.sayable(here)
+    }
+
+    /// Refuses a path that `--json` cannot show, before any work is done: JSON holds nothing but text.
+    fn sayable(&self, path: PathBuf) -> Result<PathBuf, Failure> {
+        if self.format == Format::Text || path.to_str().is_some() {
+            return Ok(path);
+        }
+        let problem = Problem::error("the name of a directory or file is not UTF-8, and JSON cannot hold it");
+        Err(Failure::environment(problem.fix("leave out --json, or rename it").in_file(path)))
     }
 
     /// The creation time to record: now, or the time in `SOURCE_DATE_EPOCH` for reproducible builds.
@@ -71,7 +83,7 @@ impl Context {
 
     /// A path that the user typed, relative to the current directory.
     pub(crate) fn absolute(&self, path: &Path) -> Result<PathBuf, Failure> {
-        Ok(self.directory()?.join(path).components().collect())
+        self.sayable(self.directory()?.join(path).components().collect())
     }
 
     /// `$XDG_CONFIG_HOME/aec-bench/config.json`, by default `~/.config/aec-bench/config.json`.
@@ -92,32 +104,58 @@ impl Context {
     /// Opens the project that contains the current directory, with values from flags and an experiment.
     pub(crate) fn project(&self, overrides: Vec<Candidate>) -> Result<Project, Failure> {
         let project = Project::open(&self.surroundings()?, overrides)?;
-        self.remember_secrets_of(&project.env);
+        self.sayable(project.root.clone())?;
+        self.opened(&project);
         Ok(project)
+    }
+
+    /// What holds from now on because a project is open.
+    fn opened(&self, project: &Project) {
+        self.remember_secrets_of(&project.env);
+        // No room shows what belongs to the project, nor an installed copy of this program.
+        let whole = project.file.is_some().then(|| project.root.clone());
+        let parts = Setting::paths().map(|setting| project.settings.path(setting));
+        let own = self.user_file().and_then(|file| file.parent().map(Path::to_path_buf));
+        let search_path = self.search_path().unwrap_or_default();
+        let installed = std::env::split_paths(&search_path).map(|place| place.join(aec_sandbox::OURSELVES));
+        let installed = installed.filter(|program| program.is_absolute() && program.is_file());
+        let private =
+            whole.into_iter().chain(parts).chain(project.dotenv.clone()).chain(own).chain(installed);
+        aec_sandbox::keep_private(private);
+        aec_sandbox::show_also(project.local.show.iter().map(|place| project.root.join(place)));
     }
 
     pub(crate) fn project_in(&self, root: &Path) -> Result<Project, Failure> {
         let surroundings = Surroundings { project: Some(root.to_path_buf()), ..self.surroundings()? };
         let project = Project::open(&surroundings, Vec::new())?;
-        self.remember_secrets_of(&project.env);
+        self.opened(&project);
         Ok(project)
     }
 
     /// From now on, removes the secrets of this environment from everything printed.
     pub(crate) fn remember_secrets_of(&self, env: &Env) {
         *self.env.borrow_mut() = env.clone();
+        self.scrub_log();
+    }
+
+    fn scrub_log(&self) {
+        if self.verbose {
+            scrub_log(self.redactor());
+        }
     }
 
     /// Also removes these values, whatever the names of their variables are.
     pub(crate) fn remember_values<'a>(&self, secrets: impl Iterator<Item = (&'a str, &'a str)>) {
         let secrets = secrets.map(|(name, value)| (name.to_owned(), Secret::new(value)));
         self.secrets.borrow_mut().extend(secrets);
+        self.scrub_log();
     }
 
     /// Adds variables that were kept in a file for this process to its environment.
     pub(crate) fn add_variables(&self, variables: impl IntoIterator<Item = (String, String)>) {
         let env = self.env.borrow().clone().with(variables);
         *self.env.borrow_mut() = env;
+        self.scrub_log();
     }
 
     /// The programs of Slurm. They are not given the secrets of this environment.
@@ -178,9 +216,24 @@ impl TasksRootArgument {
 impl LedgerRootArgument {
     /// The flag as an override. Its path is relative to the current directory.
     pub(crate) fn overrides(&self, context: &Context) -> Result<Vec<Candidate>, Failure> {
-        let Some(path) = &self.ledger_root else { return Ok(Vec::new()) };
-        let value = context.absolute(Path::new(path))?.to_string_lossy().into_owned();
-        let origin = Origin::Flag { flag: "--ledger-root" };
-        Ok(vec![Candidate { setting: Setting::Ledger, value, origin }])
+        place(context, self.ledger_root.as_deref(), Setting::Ledger, "--ledger-root")
     }
+}
+
+impl JobsRootArgument {
+    /// The flag as an override. Its path is relative to the current directory.
+    pub(crate) fn overrides(&self, context: &Context) -> Result<Vec<Candidate>, Failure> {
+        place(context, self.jobs_root.as_deref(), Setting::Jobs, "--jobs-root")
+    }
+}
+
+fn place(
+    context: &Context,
+    path: Option<&str>,
+    setting: Setting,
+    flag: &'static str,
+) -> Result<Vec<Candidate>, Failure> {
+    let Some(path) = path else { return Ok(Vec::new()) };
+    let value = context.absolute(Path::new(path))?.to_string_lossy().into_owned();
+    Ok(vec![Candidate { setting, value, origin: Origin::Flag { flag } }])
 }

@@ -15,7 +15,7 @@ use crate::arguments::Arguments;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::groups::group_help;
-use crate::output::{Format, Outcome, Printer};
+use crate::output::{Format, LogWriter, Outcome, Printer};
 
 /// Runs the command that the arguments name.
 pub fn run(arguments: &[OsString]) -> ExitCode {
@@ -77,7 +77,7 @@ fn dispatch(arguments: Arguments, name: &str, started: Instant) -> Exit {
         Err(failure) => return printer.failure(name, &failure),
     };
     let exit = printer.outcome(name, &outcome);
-    let Some(service) = outcome.take_service() else { return exit };
+    let Some(service) = outcome.take_service().filter(|_| exit != Exit::Environment) else { return exit };
     match guarded(service) {
         Ok(()) => exit,
         // The only envelope of this command has already been printed.
@@ -139,8 +139,7 @@ fn help(printer: &Printer, text: &str) -> Exit {
             Err(failure) => printer.failure("help", &failure),
         };
     }
-    printer.stdout(text);
-    Exit::Success
+    printer.help(text)
 }
 
 fn usage_problem(error: &clap::Error) -> Problem {
@@ -187,7 +186,7 @@ fn start_log(no_color: bool) {
     let color = !no_color && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     tracing_subscriber::fmt()
         .with_max_level(tracing::Level::DEBUG)
-        .with_writer(std::io::stderr)
+        .with_writer(|| LogWriter)
         .with_ansi(color && std::io::IsTerminal::is_terminal(&std::io::stderr()))
         .with_timer(tracing_subscriber::fmt::time::uptime())
         .with_target(false)

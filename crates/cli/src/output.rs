@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 use std::io;
+use std::sync::{OnceLock, PoisonError, RwLock};
 use std::time::Instant;
 
 use aec_base::problem::{Problem, Severity};
@@ -58,8 +59,10 @@ impl Outcome {
     ) -> Result<Self, Failure> {
         let data = match format {
             Format::Text => Rendered::Text(text()),
+            // Types of results have no other reason to fail than the name of a file.
             Format::Json => Rendered::Json(serde_json::value::to_raw_value(data).map_err(|error| {
-                Failure::internal(Problem::error(format!("cannot write the result as JSON: {error}")))
+                let problem = Problem::error(format!("cannot write the result as JSON: {error}"));
+                Failure::environment(problem.fix("leave out --json, or give files names in UTF-8"))
             })?),
         };
         Ok(Self {
@@ -145,7 +148,7 @@ impl Printer {
                 }
             }
         }
-        outcome.exit.unwrap_or(if found { Exit::Found } else { Exit::Success })
+        self.delivered(outcome.exit.unwrap_or(if found { Exit::Found } else { Exit::Success }))
     }
 
     pub(crate) fn failure(&self, command: &str, failure: &Failure) -> Exit {
@@ -153,7 +156,21 @@ impl Printer {
             Format::Json => self.envelope(command, "error", None, &failure.problems),
             Format::Text => self.complain(failure),
         }
+        if self.delivered(Exit::Success) != Exit::Success && self.format == Format::Json {
+            self.complain(failure);
+        }
         failure.exit
+    }
+
+    /// The exit code, unless output was lost: whoever reads it would take what is missing for the whole.
+    fn delivered(&self, exit: Exit) -> Exit {
+        let Some(Lost { what, error }) = LOST.get() else { return exit };
+        self.complain(&Failure::environment(
+            Problem::error(format!("cannot write {what}: {error}"))
+                .why("what was written is not the whole output")
+                .fix("make space, or send the output elsewhere, and run the command again"),
+        ));
+        Exit::Environment
     }
 
     /// Prints a failure on stderr, whatever the format of stdout is.
@@ -161,13 +178,20 @@ impl Printer {
         self.stderr(&failure.problems.iter().map(problem_text).collect::<String>());
     }
 
-    /// Prints text that is neither data nor a problem: help and usage errors of the argument parser.
-    pub(crate) fn stdout(&self, text: &str) {
-        write_lossy(anstream::AutoStream::new(io::stdout().lock(), choice(self.color)), &self.scrub(text));
+    /// Prints the help.
+    pub(crate) fn help(&self, text: &str) -> Exit {
+        self.stdout(text);
+        self.delivered(Exit::Success)
+    }
+
+    fn stdout(&self, text: &str) {
+        let stream = anstream::AutoStream::new(io::stdout().lock(), choice(self.color));
+        note_loss("standard output", write(stream, &self.scrub(text)));
     }
 
     pub(crate) fn stderr(&self, text: &str) {
-        write_lossy(anstream::AutoStream::new(io::stderr().lock(), choice(self.color)), &self.scrub(text));
+        // An error of this stream could be reported nowhere.
+        write(anstream::AutoStream::new(io::stderr().lock(), choice(self.color)), &self.scrub(text)).ok();
     }
 
     fn envelope(&self, command: &str, status: &'static str, data: Option<&RawValue>, errors: &[Problem]) {
@@ -179,9 +203,9 @@ impl Printer {
             version: env!("CARGO_PKG_VERSION"),
             duration_seconds: (self.started.elapsed().as_secs_f64() * 1e6).round() / 1e6,
         };
-        let mut line = serde_json::to_string(&envelope).unwrap_or_default();
-        line.push('\n');
-        write_lossy(io::stdout().lock(), &self.scrub(&line));
+        let line = serde_json::to_string(&envelope).unwrap_or_default();
+        let line = self.redactor.scrub_json(line) + "\n";
+        note_loss("standard output", write(io::stdout().lock(), &line));
     }
 
     fn scrub(&self, text: &str) -> String {
@@ -193,9 +217,55 @@ fn choice(color: bool) -> anstream::ColorChoice {
     if color { anstream::ColorChoice::Auto } else { anstream::ColorChoice::Never }
 }
 
-/// A reader that closed the pipe, as `| head` does, is not an error; other errors could be reported nowhere.
-fn write_lossy(mut stream: impl io::Write, text: &str) {
-    let _unused = stream.write_all(text.as_bytes()).and_then(|()| stream.flush());
+fn write(mut stream: impl io::Write, text: &str) -> io::Result<()> {
+    stream.write_all(text.as_bytes()).and_then(|()| stream.flush())
+}
+
+/// What the log of `--verbose` must not show. It belongs to the process, as the log does.
+static UNSAID: RwLock<Option<Redactor>> = RwLock::new(None);
+
+/// From now on, removes these secrets from the log.
+pub(crate) fn scrub_log(redactor: Redactor) {
+    *UNSAID.write().unwrap_or_else(PoisonError::into_inner) = Some(redactor);
+}
+
+/// Writes lines of the log to stderr.
+pub(crate) struct LogWriter;
+
+impl io::Write for LogWriter {
+    /// The log writes each of its lines at once.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(bytes).into_owned();
+        let text = match &*UNSAID.read().unwrap_or_else(PoisonError::into_inner) {
+            Some(redactor) => redactor.scrub(text),
+            None => text,
+        };
+        io::stderr().lock().write_all(text.as_bytes()).map(|()| bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
+}
+
+/// Output that could not be written, say to a full disk.
+struct Lost {
+    what: String,
+    error: io::Error,
+}
+
+/// The first output that was lost. It belongs to the process, as its standard output does: events are written by a thread
+/// of their own, and the exit code is decided at the end.
+static LOST: OnceLock<Lost> = OnceLock::new();
+
+/// Remembers that output was lost, so that the command fails. A reader that closed the pipe, as `| head` does, has what it
+/// wanted.
+pub(crate) fn note_loss(what: &str, written: io::Result<()>) {
+    if let Err(error) = written
+        && error.kind() != io::ErrorKind::BrokenPipe
+    {
+        LOST.get_or_init(|| Lost { what: what.to_owned(), error });
+    }
 }
 
 /// A problem as text: the sentence with its place, then the reason, then the fix.

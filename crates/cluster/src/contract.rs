@@ -275,7 +275,7 @@ pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, P
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(unreadable(path, &error)),
     };
-    serde_json::from_slice(&bytes).map(Some).map_err(|error| unreadable(path, &error))
+    aec_base::json::from_slice(&bytes).map(Some).map_err(|error| unreadable(path, &error))
 }
 
 fn unreadable(path: &Path, error: &dyn std::fmt::Display) -> Problem {

@@ -51,7 +51,7 @@ pub fn read(path: &Path) -> Result<Option<BTreeMap<String, String>>, Problem> {
         .read_to_string(&mut text)
         .map_err(|error| problem(format!("the variables of the run cannot be read: {error}")))?;
     // The message does not quote the invalid text: it may be a key.
-    serde_json::from_str(&text).map(Some).map_err(|error| {
+    aec_base::json::from_str(&text).map(Some).map_err(|error| {
         problem(format!("the variables of the run are not JSON (line {})", error.line()))
             .fix("submit the run again")
     })

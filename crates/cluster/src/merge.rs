@@ -8,11 +8,13 @@ use std::path::Path;
 use aec_base::name::Name;
 use aec_base::problem::Problem;
 use aec_base::timestamp::Timestamp;
+use aec_judge::settle::outcome::is_crash;
 use aec_judge::verdict::Outcome;
 use aec_ledger::index::{Attempts, Filter, Index};
 use aec_ledger::journal;
 use aec_ledger::layout::Ledger;
 use aec_run::plan::PlannedTrial;
+use aec_run::resume::PastTrial;
 use aec_run::session::{current_plan, hold};
 use aec_run::tally::{AgentTally, tallies};
 use serde::{Deserialize, Serialize};
@@ -86,7 +88,7 @@ pub fn merge(ledger: &Ledger, jobs: &Path, experiment: &Name) -> Result<Summary,
     if !broken.is_empty() {
         return Err(broken);
     }
-    let mut latest: HashMap<Name, (u32, Outcome, Option<f64>)> = HashMap::with_capacity(rows.len());
+    let mut latest: HashMap<Name, PastTrial> = HashMap::with_capacity(rows.len());
     let mut results: HashMap<Name, usize> = HashMap::with_capacity(rows.len());
     let mut cost_usd = 0.0;
     for row in rows {
@@ -96,20 +98,20 @@ pub fn merge(ledger: &Ledger, jobs: &Path, experiment: &Name) -> Result<Summary,
         if row.outcome.is_settled() && !passing {
             *results.entry(row.trial_id.clone()).or_default() += 1;
         }
-        let found = (row.attempt, row.outcome, row.reward);
+        let crashed = is_crash(row.outcome, row.fault_kind.as_deref());
+        let found = PastTrial { attempt: row.attempt, outcome: row.outcome, reward: row.reward, crashed };
         let known = latest.entry(row.trial_id).or_insert(found);
-        if known.0 < found.0 {
+        if known.attempt < found.attempt {
             *known = found;
         }
     }
     let trials = plan.trials();
-    let counted =
-        |trial: &PlannedTrial| latest.get(&trial.id).map(|(_, outcome, reward)| (*outcome, *reward));
+    let counted = |trial: &PlannedTrial| latest.get(&trial.id).copied();
     let (agents, all) = tallies(&plan, trials.iter().map(|trial| (trial, counted(trial))));
     let (mut missing, mut missing_trials, mut repeated) = (0, Vec::new(), 0);
     for trial in &trials {
         let found = latest.get(&trial.id);
-        if !found.is_some_and(|(_, outcome, _)| outcome.is_settled()) {
+        if !found.is_some_and(|past| past.outcome.is_settled()) {
             missing += 1;
             if missing_trials.len() < NAMED {
                 missing_trials.push(trial.id.clone());
@@ -128,7 +130,7 @@ pub fn merge(ledger: &Ledger, jobs: &Path, experiment: &Name) -> Result<Summary,
         missing,
         missing_trials,
         repeated,
-        head: directory.head().map_err(|error| cannot(&error))?,
+        head: directory.seal(jobs).map_err(|error| cannot(&error))?,
         merged_at: Timestamp::now_in_milliseconds(),
     })
 }

@@ -55,6 +55,10 @@ impl BuildContext {
     }
 
     fn of(tree: Tree, listed: Vec<Listed>) -> io::Result<Self> {
+        if let Some(closed) = listed.iter().find(|file| file.kind == Kind::Closed) {
+            let what = format!("{} cannot be read", closed.path.display());
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
+        }
         let total: u64 = listed.iter().map(|file| file.size).sum();
         if total > CONTEXT_BYTES {
             return Err(io::Error::new(
@@ -86,7 +90,7 @@ impl BuildContext {
                     let mode = mode(&self.tree, &file.path)?;
                     self::file(archive, &place, opened, mode)?;
                 }
-                Kind::Link | Kind::Special => {}
+                Kind::Link | Kind::Special | Kind::Closed => {}
             }
         }
         Ok(())

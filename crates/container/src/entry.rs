@@ -1,4 +1,4 @@
-//! This program as it is put into images: its file and the shared objects that it was linked with, including their
+//! The small program of containers as it is put into images: its file and the shared objects that it was linked with, including their
 //! loader, so that it runs in any image for the same processor, whatever C library that image has.
 
 use std::collections::BTreeSet;
@@ -23,9 +23,13 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// The program of this process.
+    /// The program beside the one of this process.
     pub(crate) fn find() -> io::Result<Self> {
-        let program = aec_sandbox::program()?;
+        Self::of(aec_sandbox::agent_program()?)
+    }
+
+    /// A program, with the shared objects in the memory of this process, which was linked with the same ones.
+    pub(crate) fn of(program: PathBuf) -> io::Result<Self> {
         let objects = mapped(&fs_err::read_to_string("/proc/self/maps")?);
         let mut hasher = Hasher::default();
         for file in std::iter::once(&program).chain(&objects) {
@@ -119,6 +123,8 @@ mod tests {
         let linked = entry(&["/lib/ld-linux-x86-64.so.2", "/lib/libc.so.6"]);
         assert_eq!(linked.command()[0], "/.aec-bench/entry/lib/ld-linux-x86-64.so.2");
         assert_eq!(linked.files()[2].0, "lib/libc.so.6");
-        assert!(Entry::find().is_ok());
+        assert!(Entry::of(std::env::current_exe().unwrap()).is_ok());
+        // No such program lies beside the tests of this crate.
+        assert!(Entry::find().unwrap_err().to_string().contains("aec-bench-agent is missing"));
     }
 }

@@ -1,8 +1,8 @@
 //! Images of tasks: built from `environment/`, found again by a digest of what they were built from.
 //!
 //! The image of a room has three parts: the result of the task's `Dockerfile`, the extensions that the task asks for,
-//! and this program together with a copy of `/workspace`, which is a new directory in every room. The image of a
-//! container beside a room is what its service names, the files that are copied into it, and this program.
+//! and our small program together with a copy of `/workspace`, which is a new directory in every room. The image of a
+//! container beside a room is what its service names, the files that are copied into it, and that program.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -284,7 +284,7 @@ mod tests {
     #[test]
     fn names_change_with_whatever_images_are_made_from() {
         let directory = environment();
-        let entry = Entry::find().unwrap();
+        let entry = Entry::of(std::env::current_exe().unwrap()).unwrap();
         let names = |extensions: &[Extension]| {
             let wanted = TaskImage {
                 environment: directory.path().to_owned(),
@@ -318,7 +318,7 @@ mod tests {
     #[test]
     fn images_beside_a_room_have_their_files_and_this_program() {
         let directory = environment();
-        let entry = Entry::find().unwrap();
+        let entry = Entry::of(std::env::current_exe().unwrap()).unwrap();
         let recipe = |text: &str| {
             Recipe::of_service(directory.path(), &service(directory.path(), text), &entry).unwrap()
         };

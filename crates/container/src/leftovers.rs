@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 
+use aec_sandbox::process::is_running;
 use bollard::Docker;
 use bollard::models::ImageSummary;
 use bollard::query_parameters::{ListImagesOptions, RemoveImageOptions};
-use rustix::process::{Pid, test_kill_process};
 
 use crate::engine::{Engine, EngineError, LABEL, remove};
 use crate::image::ROOM_IMAGES;
@@ -105,18 +105,6 @@ pub(crate) fn boot() -> io::Result<String> {
     Ok(format!("{}.{processes}", boot.trim()))
 }
 
-/// Whether a process of this machine still runs. A text that is not a number is not a process.
-pub(crate) fn is_running(pid: &str) -> bool {
-    let Some(pid) = pid.parse().ok().filter(|pid| *pid > 0).and_then(Pid::from_raw) else { return false };
-    // `/proc` may hide processes of other users, but this call finds them.
-    if test_kill_process(pid) == Err(rustix::io::Errno::SRCH) {
-        return false;
-    }
-    // A zombie stays until its parent collects it.
-    let status = fs_err::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    !status.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with('Z'))
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::{Read as _, Write as _};
@@ -146,24 +134,5 @@ mod tests {
         assert_eq!(list_images(&docker).await.unwrap(), []);
         assert_eq!(list_images(&docker).await.unwrap_err().kind(), "engine_refused");
         engine.join().unwrap();
-    }
-
-    #[test]
-    fn processes_that_have_ended_do_not_run() {
-        assert!(is_running(&std::process::id().to_string()));
-        assert!(is_running("1"), "a process of another user");
-        for odd in ["", "0", "-1", "x", "4194305", "99999999999"] {
-            assert!(!is_running(odd), "{odd}");
-        }
-        let mut child = std::process::Command::new("true").spawn().unwrap();
-        let pid = Pid::from_child(&child);
-        rustix::process::waitid(
-            rustix::process::WaitId::Pid(pid),
-            rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT,
-        )
-        .unwrap();
-        assert!(!is_running(&pid.as_raw_nonzero().to_string()), "its parent has not collected it yet");
-        child.wait().unwrap();
-        assert!(!is_running(&pid.as_raw_nonzero().to_string()));
     }
 }

@@ -39,7 +39,7 @@ pub(crate) async fn list_containers(host: &str, label: &str) -> Result<Vec<Liste
         get(TcpStream::connect(address.trim_end_matches('/')).await.map_err(lost)?, &path).await
     };
     let answer = tokio::time::timeout(PATIENCE, asked).await.map_err(lost)??;
-    serde_json::from_slice(&answer)
+    aec_base::json::from_slice(&answer)
         .map_err(|error| EngineError::Refused(format!("its list cannot be parsed: {error}")))
 }
 

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use aec_base::digest::Digest;
+use aec_sandbox::process::is_running;
 use aec_sandbox::{Held, Hold, RoomSpec, SandboxError};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -20,7 +21,7 @@ use serde_json::{Map, Value, json};
 use crate::engine::EngineError;
 use crate::entry::Entry;
 use crate::image::{DOCKERFILE, TaskImage};
-use crate::leftovers::{boot, host_name, is_running};
+use crate::leftovers::{boot, host_name};
 use crate::line::Line;
 use crate::room::{ContainerRoom, Keeper, Purpose, container_lost};
 
@@ -153,7 +154,8 @@ impl Modal {
         };
         let ended = child.wait().map_err(|error| error.to_string())?;
         if ended.success() {
-            return serde_json::from_str(&answer).map_err(|error| format!("an unexpected answer: {error}"));
+            return aec_base::json::from_str(&answer)
+                .map_err(|error| format!("an unexpected answer: {error}"));
         }
         let said = said.recv_timeout(FAREWELL).unwrap_or_default();
         Err(last_word(&said).map_or_else(|| format!("the client ended with {ended}"), |last| last.message))
@@ -317,7 +319,7 @@ struct LastWord {
 }
 
 fn last_word(said: &str) -> Option<LastWord> {
-    said.lines().rev().find_map(|line| serde_json::from_str(line).ok())
+    said.lines().rev().find_map(|line| aec_base::json::from_str(line).ok())
 }
 
 impl Keeper for Bridge {

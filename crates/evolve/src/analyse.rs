@@ -60,7 +60,7 @@ pub fn look(record: &TrialRecord, task: &Task, contents: &ContentStore) -> Looke
         turns: features.as_ref().map_or(0, |features| features.turns),
         calls: features.as_ref().map_or(0, |features| features.tool_calls),
         checks: labels.iter().filter(|label| label.kind == Kind::Verification).count(),
-        tokens: cost.tokens_in.unwrap_or(0) + cost.tokens_out.unwrap_or(0) + cost.unconfirmed_tokens,
+        tokens: cost.tokens(),
         cost_usd: cost.estimated_cost_usd,
     };
     Looked { seen, trace, labels }

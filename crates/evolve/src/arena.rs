@@ -6,7 +6,8 @@ use std::sync::Arc;
 use aec_base::content::ContentStore;
 use aec_base::problem::Problem;
 use aec_model::client::Client;
-use aec_model::meter::Account;
+use aec_model::meter::{Account, Budget};
+use aec_run::affordable::unaffordable;
 use aec_run::agents;
 use aec_run::campaign::{Step, StepError, StepRunner};
 use aec_run::event::StopReason;
@@ -54,6 +55,8 @@ pub struct Arena {
     pub client: Client,
     /// Pays for trials.
     pub account: Account,
+    /// What one trial may take.
+    pub trial_budget: Budget,
     pub contents: ContentStore,
 }
 
@@ -87,6 +90,10 @@ impl Arena {
         let highest = items.iter().map(|item| item.reference.repetition).max().unwrap_or(1);
         let plan = self.frame.step(&tasks, planned_tasks, planned, highest)?;
         let prepared = agents::prepare(&plan, &self.places.root, &self.client)?;
+        let problems = unaffordable(&tasks, &plan.conditions, &prepared, &self.account, self.trial_budget);
+        if !problems.is_empty() {
+            return Err(Halt::Problems(problems));
+        }
         let mut trials = Vec::with_capacity(arms.len() * items.len());
         for agent in 0..arms.len() {
             for (item, task) in items.iter().zip(&places) {

@@ -96,7 +96,7 @@ fn read(path: &Path) -> Result<Read, Vec<Problem>> {
     let mut entries = Vec::new();
     let (lines, torn) = jsonl::split(&bytes);
     for line in lines {
-        let entry: Entry = serde_json::from_slice(line)
+        let entry: Entry = aec_base::json::from_slice(line)
             .map_err(|error| vec![damaged(path, entries.len() + 1, &error.to_string())])?;
         if entry.sequence != entries.len() as u64 {
             return Err(vec![damaged(path, entries.len() + 1, "lines are missing or duplicated")]);

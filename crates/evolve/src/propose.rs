@@ -86,7 +86,7 @@ pub fn parse(reply: &str) -> Result<Proposal, String> {
     }
     let mut why = "there is no JSON object in it".to_owned();
     for piece in pieces(reply) {
-        let value: Value = match serde_json::from_str(piece) {
+        let value: Value = match aec_base::json::from_str(piece) {
             Ok(value) => value,
             Err(error) => {
                 why = format!("it is not JSON: {error}");

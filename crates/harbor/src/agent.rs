@@ -41,7 +41,7 @@ pub struct HarborAgent {
     pub model: Option<String>,
 }
 
-/// This program, to be copied into environments.
+/// The small program beside this one ([`aec_sandbox::agent_program`]), to be copied into environments.
 #[derive(Clone, Debug)]
 pub struct Carried {
     pub program: PathBuf,
@@ -51,10 +51,15 @@ pub struct Carried {
 }
 
 impl Carried {
-    /// The running program, with the shared objects in its memory: an image may have others, or none.
+    /// The program, with the shared objects in the memory of this process, which was linked with the same ones: an image
+    /// may have others, or none.
     pub fn find(version: &str) -> std::io::Result<Self> {
         let maps = fs_err::read_to_string("/proc/self/maps")?;
-        Ok(Self { program: aec_sandbox::program()?, objects: mapped(&maps), version: version.to_owned() })
+        Ok(Self {
+            program: aec_sandbox::agent_program()?,
+            objects: mapped(&maps),
+            version: version.to_owned(),
+        })
     }
 
     fn files(&self) -> BTreeMap<String, String> {
@@ -305,7 +310,6 @@ mod tests {
         let linked = carried(&["/lib/ld-linux-x86-64.so.2", "/lib/libc.so.6"]);
         assert_eq!(linked.command()[0], "/opt/aec-bench/lib/ld-linux-x86-64.so.2");
         assert_eq!(linked.files()["lib/libc.so.6"], "/lib/libc.so.6");
-        assert!(!Carried::find("1").unwrap().files().is_empty());
     }
 
     #[test]

@@ -254,7 +254,7 @@ impl Staged {
     /// Reads a job that an earlier session made.
     pub fn read(directory: &Path) -> Option<Self> {
         let text = read_text(&directory.join(NOTE), NOTE_LIMIT, Links::Refuse).ok()?;
-        let note: Note = serde_json::from_str(&text).ok()?;
+        let note: Note = aec_base::json::from_str(&text).ok()?;
         (note.schema_version == 1).then(|| Self {
             directory: directory.to_path_buf(),
             name: note.job_name.clone(),

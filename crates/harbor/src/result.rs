@@ -159,7 +159,7 @@ impl Trial {
             Err(ReadError::Missing) => return Err(TrialError::Missing),
             Err(error) => return Err(unreadable(error.to_string())),
         };
-        let value: Value = serde_json::from_slice(&raw).map_err(|error| unreadable(error.to_string()))?;
+        let value: Value = aec_base::json::from_slice(&raw).map_err(|error| unreadable(error.to_string()))?;
         let Value::Object(result) = value else { return Err(unreadable("it is not an object".to_owned())) };
         if !result.contains_key("trial_name") && !result.contains_key("task_name") {
             return Err(unreadable("it has neither a task nor a name".to_owned()));
@@ -197,7 +197,7 @@ impl Trial {
     /// The agent's `/workspace`, if Harbor copied it back.
     pub fn workspace(&self) -> Option<PathBuf> {
         let manifest = read_bytes(&self.path.join("artifacts/manifest.json")).ok();
-        let manifest: Option<Vec<Value>> = manifest.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let manifest: Option<Vec<Value>> = manifest.and_then(|bytes| aec_base::json::from_slice(&bytes).ok());
         let place = match manifest {
             None => PathBuf::from("artifacts/workspace"),
             Some(entries) => {
@@ -235,7 +235,7 @@ fn read_bytes(path: &Path) -> Result<Vec<u8>, ReadError> {
 
 fn read_object(path: &Path) -> Result<Map<String, Value>, String> {
     let bytes = read_bytes(path).map_err(|error| error.to_string())?;
-    serde_json::from_slice(&bytes).map_err(|error| error.to_string())
+    aec_base::json::from_slice(&bytes).map_err(|error| error.to_string())
 }
 
 fn object(map: &Map<String, Value>, key: &str) -> Map<String, Value> {

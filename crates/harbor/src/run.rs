@@ -125,7 +125,7 @@ impl HarborRun {
         }
         let index = staged.index();
         for line in lines {
-            let Ok(event) = serde_json::from_str::<Value>(&line) else { continue };
+            let Ok(event) = aec_base::json::from_str::<Value>(&line) else { continue };
             let text = |key: &str| event.get(key).and_then(Value::as_str).unwrap_or_default();
             let noted = index.find(text("task"), text("source"), text("agent"));
             let Some(waiting) = noted.and_then(|noted| self.wanted(course, noted)) else { continue };

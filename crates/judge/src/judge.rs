@@ -6,17 +6,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use aec_base::digest::Digest;
+use aec_base::digest::{Digest, Hasher};
 use aec_container::{Containers, Purpose, TaskImage};
 use aec_sandbox::python::Python;
 use aec_sandbox::{BareRoom, ExecSpec, Exit, Limits, Room, RoomSpec, Sandbox, SandboxError, Tree};
 use aec_task::task::Task;
 
 use crate::pool::{Pool, Script};
+use crate::probe::{self, References, Shown, Trial};
 use crate::reward::{self, REWARD_LIMIT, RewardError};
 use crate::scorer::{self, Answers, Unreadable};
-use crate::submission::Submission;
-use crate::verdict::{Judged, OUT_OF_MEMORY, Outcome, Verdict};
+use crate::settle::outcome::{ROOM_LOST, RoomFault};
+use crate::submission::{Submission, SubmissionLimits};
+use crate::verdict::{CausedBy, Judged, OUT_OF_MEMORY, Outcome, Verdict};
 use crate::verifier::{PlainPython, VerifierFiles};
 
 /// Details are for people; longer ones are not kept.
@@ -111,32 +113,51 @@ impl From<&Task> for JudgeLimits {
     }
 }
 
-/// Why the verifier gave no reward.
+/// Why there is no reward.
 enum Fault {
-    Verifier(String),
-    Infra(String),
-    /// A fault of a container, whose provider reports its kind.
-    Elsewhere {
-        kind: &'static str,
-        may_pass: bool,
-        reason: String,
-    },
+    /// No submission can be judged: the task's own files are at fault.
+    Task(Failure),
+    /// The verifier failed on this submission.
+    Verifier(Failure),
+    /// The room failed after the submission was put into it.
+    Room(RoomFault),
+    /// This machine failed before that.
+    Machine(RoomFault),
 }
 
+/// How a verifier failed.
+struct Failure {
+    kind: &'static str,
+    message: String,
+}
+
+impl Failure {
+    fn new(kind: &'static str, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into() }
+    }
+}
+
+impl From<RewardError> for Fault {
+    fn from(error: RewardError) -> Self {
+        let kind = match error {
+            RewardError::Missing => "no_reward",
+            RewardError::Two => "two_rewards",
+            RewardError::Unreadable(_) | RewardError::Invalid(_) | RewardError::OutOfRange(_) => "bad_reward",
+        };
+        Self::Verifier(Failure::new(kind, error.to_string()))
+    }
+}
+
+/// A failure of working with the verifier's room.
 impl From<io::Error> for Fault {
     fn from(error: io::Error) -> Self {
-        Self::Infra(error.to_string())
+        Self::Room(error.into())
     }
 }
 
 impl From<SandboxError> for Fault {
     fn from(error: SandboxError) -> Self {
-        match error {
-            SandboxError::Elsewhere { kind, may_pass, message } => {
-                Self::Elsewhere { kind, may_pass, reason: message }
-            }
-            other => Self::Infra(other.to_string()),
-        }
+        Self::Room(error.into())
     }
 }
 
@@ -144,43 +165,129 @@ impl Judge {
     /// Judges a submission with the task's current verifier.
     pub fn verdict(&self, task: &Task, submission: &Submission) -> Verdict {
         match VerifierFiles::read(&task.path) {
-            Ok(files) => self.verdict_by(&files, &task.into(), submission),
+            Ok(files) => self.judge(&files, &task.into(), &|| References::read(task), submission),
             Err(error) => Verdict {
                 fault: Some(format!("its files cannot be read: {error}")),
+                fault_kind: Some("no_verifier"),
+                caused_by: Some(CausedBy::Task),
                 ..undecided(submission, Digest::of(b""))
             },
         }
     }
 
-    /// Judges a submission with a verifier that was read before, even if its files have changed since.
+    /// Judges a submission with a verifier that was read before, even if its files have changed since. If the verifier
+    /// fails, `references` show who is at fault.
     pub fn verdict_by(
         &self,
         files: &VerifierFiles,
         limits: &JudgeLimits,
+        references: &References,
+        submission: &Submission,
+    ) -> Verdict {
+        self.judge(files, limits, &|| references.clone(), submission)
+    }
+
+    /// The one rule for verifiers that fail, whoever asks for the verdict: a submission is at fault if the verifier
+    /// fails on it twice and, in the same conditions, gives the task's reference a reward.
+    fn judge(
+        &self,
+        files: &VerifierFiles,
+        limits: &JudgeLimits,
+        references: &dyn Fn() -> References,
         submission: &Submission,
     ) -> Verdict {
         let started = Instant::now();
-        let mut verdict = undecided(submission, files.digest);
-        verdict.scorer = files.standard_revision();
-        match self.run(limits, submission, files, &mut verdict) {
-            Ok(reward) => {
-                verdict.outcome = Outcome::Scored;
-                verdict.reward = Some(reward);
-            }
-            Err(Fault::Verifier(reason)) => verdict.fault = Some(reason),
-            Err(Fault::Infra(reason)) => {
-                verdict.outcome = Outcome::InfraFault;
-                verdict.fault = Some(reason);
-            }
-            Err(Fault::Elsewhere { kind, may_pass, reason }) => {
-                verdict.outcome = Outcome::InfraFault;
-                verdict.fault = Some(reason);
-                verdict.fault_kind = Some(kind);
-                verdict.may_pass = may_pass;
-            }
+        let (mut verdict, open) = self.attempt(files, limits, submission);
+        if open {
+            let judge_again = |reference: &Submission| {
+                let (verdict, open) = self.attempt(files, limits, reference);
+                match verdict.reward {
+                    Some(_) => Trial::Works,
+                    None if open => Trial::Fails,
+                    None => Trial::Machine(verdict.fault.unwrap_or_default()),
+                }
+            };
+            let references = references();
+            verdict = match probe::ask(&self.conditions(files, limits, &references), &references, judge_again)
+            {
+                // What happened only once was an accident of the machine.
+                Shown::Works => match self.attempt(files, limits, submission).0 {
+                    again if again.reward.is_some() || again.outcome == Outcome::InfraFault => again,
+                    again => Verdict {
+                        outcome: Outcome::Scored,
+                        reward: Some(0.0),
+                        caused_by: Some(CausedBy::Submission),
+                        ..again
+                    },
+                },
+                Shown::Machine(reason) => {
+                    Verdict { outcome: Outcome::InfraFault, fault: Some(reason), fault_kind: None, ..verdict }
+                }
+                Shown::Fails if references.are_golden => {
+                    Verdict { outcome: Outcome::VerifierFault, caused_by: Some(CausedBy::Task), ..verdict }
+                }
+                Shown::Fails => Verdict {
+                    outcome: Outcome::AgentFault,
+                    may_pass: false,
+                    caused_by: Some(CausedBy::Unknown),
+                    ..verdict
+                },
+            };
         }
         verdict.duration = started.elapsed();
         verdict
+    }
+
+    /// Runs the verifier once. The second value tells that it failed in a way that a submission can cause.
+    fn attempt(
+        &self,
+        files: &VerifierFiles,
+        limits: &JudgeLimits,
+        submission: &Submission,
+    ) -> (Verdict, bool) {
+        let mut verdict = undecided(submission, files.digest);
+        verdict.scorer = files.standard_revision();
+        let open = match self.run(limits, submission, files, &mut verdict) {
+            Ok(reward) => {
+                verdict.outcome = Outcome::Scored;
+                verdict.reward = Some(reward);
+                false
+            }
+            Err(Fault::Task(Failure { kind, message })) => {
+                (verdict.fault, verdict.fault_kind) = (Some(message), Some(kind));
+                verdict.caused_by = Some(CausedBy::Task);
+                false
+            }
+            Err(Fault::Verifier(Failure { kind, message })) => {
+                (verdict.fault, verdict.fault_kind) = (Some(message), Some(kind));
+                true
+            }
+            Err(Fault::Room(fault)) if fault.commands_could => {
+                verdict.fault = Some(format!("its room failed: {}", fault.message));
+                verdict.fault_kind = fault.kind.or(Some(ROOM_LOST));
+                true
+            }
+            Err(Fault::Room(fault) | Fault::Machine(fault)) => {
+                verdict.outcome = Outcome::InfraFault;
+                (verdict.fault, verdict.fault_kind) = (Some(fault.message), fault.kind);
+                verdict.may_pass = fault.may_pass;
+                false
+            }
+        };
+        (verdict, open)
+    }
+
+    /// Everything on which it may depend whether a verifier works.
+    fn conditions(&self, files: &VerifierFiles, limits: &JudgeLimits, references: &References) -> Digest {
+        let mut hasher = Hasher::default();
+        hasher.part(files.digest.bytes());
+        hasher.part(references.digest().bytes());
+        let JudgeLimits { timeout_sec, cpus, memory_mb, storage_mb, image, purpose: _ } = limits;
+        let place = (self.isolation, &self.surface, &self.python, self.native);
+        let here = self.containers.as_ref().map(|containers| (containers.version(), image));
+        let told = format!("{timeout_sec} {cpus} {memory_mb} {storage_mb} {place:?} {here:?}");
+        hasher.part(told.as_bytes());
+        hasher.finish()
     }
 
     fn run(
@@ -190,24 +297,27 @@ impl Judge {
         files: &VerifierFiles,
         verdict: &mut Verdict,
     ) -> Result<f64, Fault> {
-        let entry = files.entry().ok_or_else(|| Fault::Verifier("there is no tests/test.sh".to_owned()))?;
+        let nothing = || Fault::Task(Failure::new("no_verifier", "there is no tests/test.sh"));
+        let entry = files.entry().ok_or_else(nothing)?;
         if self.native && files.is_standard() {
             return native(submission, files, verdict);
         }
         if let (Some(pool), Some(plain)) = (self.usable_pool(), files.plain_python()) {
             match self.run_warm(pool, plain, limits, submission, files, verdict) {
                 // After any failure of a warm room, a new room decides.
-                Err(Fault::Infra(reason)) => tracing::debug!(reason, "a warm room failed"),
+                Err(Fault::Room(fault) | Fault::Machine(fault)) => {
+                    tracing::debug!(reason = fault.message, "a warm room failed");
+                }
                 settled => return settled,
             }
         }
-        let mut room = self.open(limits, submission)?;
+        let mut room = self.open(limits, submission).map_err(Fault::Machine)?;
         verdict.level = Some(room.level());
         verdict.held = Some(room.held());
         let command = self.command(limits, entry);
         let judged = run_cold(room.as_mut(), &command, limits, submission, files, verdict);
         judged.map_err(|fault| match (fault, room.lost()) {
-            (Fault::Infra(_), Some(why)) => why.into(),
+            (Fault::Room(_), Some(why)) => why.into(),
             (fault, _) => fault,
         })
     }
@@ -240,16 +350,23 @@ impl Judge {
             env,
             cwd: &command.cwd,
             own_directory_first: plain.script_directory_first,
+            verifier: files.digest,
         };
-        let result = pool.run(&self.room_spec(limits), &script, command.deadline, |room| {
-            stage(room, submission, files).map_err(|fault| match fault {
-                Fault::Infra(reason) | Fault::Verifier(reason) | Fault::Elsewhere { reason, .. } => {
-                    io::Error::other(reason)
-                }
+        let spec = self.room_spec(self.room_limits(limits, submission));
+        let result = pool.run(&spec, &script, command.deadline, |room| {
+            stage(room, submission, files).map_err(|fault| {
+                io::Error::other(match fault {
+                    Fault::Room(RoomFault { message, .. })
+                    | Fault::Machine(RoomFault { message, .. })
+                    | Fault::Task(Failure { message, .. })
+                    | Fault::Verifier(Failure { message, .. }) => message,
+                })
             })
-        })?;
+        });
+        // Whatever failed, a new room decides.
+        let result = result.map_err(Fault::from)?;
         let [_, logs, tests] = result.directories.as_slice() else {
-            return Err(Fault::Infra("the room has lost its directories".to_owned()));
+            return Err(SandboxError::Gone.into());
         };
         verdict.level = Some(aec_sandbox::Level::Namespaces);
         verdict.held = Some(result.held);
@@ -265,21 +382,14 @@ impl Judge {
         verdict.exit_code = if let Exit::Code(code) = exit { Some(code) } else { None };
         check_end(limits, exit, false)?;
         check_files(tests, files)?;
-        read_reward(logs).map_err(|error| Fault::Verifier(error.to_string()))
+        Ok(read_reward(logs)?)
     }
 
-    fn open(&self, limits: &JudgeLimits, submission: &Submission) -> Result<Box<dyn Sandbox>, Fault> {
-        let mut spec = self.room_spec(limits);
+    fn open(&self, limits: &JudgeLimits, submission: &Submission) -> Result<Box<dyn Sandbox>, RoomFault> {
+        let spec = self.room_spec(self.room_limits(limits, submission));
         if let Some(containers) = &self.containers {
-            if let Containers::Engine(_) = containers {
-                // The files of such a room are in memory; the submission must not use up the verifier's. A file that
-                // is being written exists twice.
-                let submitted: u64 = submission.files.values().map(|file| file.size).sum();
-                let megabytes = u32::try_from(submitted.saturating_mul(2) >> 20).unwrap_or(u32::MAX);
-                spec.limits.memory_mb = spec.limits.memory_mb.saturating_add(megabytes);
-            }
             let Some(image) = &limits.image else {
-                return Err(Fault::Infra("there is no image of the task".to_owned()));
+                return Err("there is no image of the task".to_owned().into());
             };
             let lifetime = limits.lifetime();
             let purpose = Purpose { role: "judge", seeded: false, lifetime, ..limits.purpose.clone() };
@@ -291,18 +401,30 @@ impl Judge {
         })
     }
 
-    fn room_spec(&self, limits: &JudgeLimits) -> RoomSpec {
+    /// What the room of a verifier may use: everything that the task allows, and beside it what a submission takes, so
+    /// that no agent can leave its verifier without space.
+    fn room_limits(&self, limits: &JudgeLimits, submission: &Submission) -> Limits {
+        let in_memory = match &self.containers {
+            // The files of such a room are in memory, and a file that is being written exists twice.
+            Some(Containers::Engine(_)) => submission.disk_bytes().saturating_mul(2).div_ceil(1 << 20),
+            Some(Containers::Modal(_)) | None => 0,
+        };
+        Limits {
+            cpus: limits.cpus,
+            memory_mb: limits.memory_mb.saturating_add(u32::try_from(in_memory).unwrap_or(u32::MAX)),
+            // The same for all submissions, so that rooms can wait for them. Nothing is reserved.
+            storage_mb: limits.storage_mb.saturating_add(SubmissionLimits::default().disk_mb()),
+            pids: MAX_PIDS,
+        }
+    }
+
+    fn room_spec(&self, limits: Limits) -> RoomSpec {
         let mut spec = RoomSpec {
             writable: vec!["/workspace".into(), "/logs".into()],
             sealed: vec!["/tests".into()],
             show: Vec::new(),
             programs: Vec::new(),
-            limits: Limits {
-                cpus: limits.cpus,
-                memory_mb: limits.memory_mb,
-                storage_mb: limits.storage_mb,
-                pids: MAX_PIDS,
-            },
+            limits,
             // A verifier that downloads something could give another verdict tomorrow.
             network: false,
         };
@@ -350,13 +472,9 @@ fn run_cold(
     verdict.exit_code = if let Exit::Code(code) = result.exit { Some(code) } else { None };
     let logs = place(room, "/logs")?;
     verdict.details = read_details(logs);
-    let out_of_memory = room.out_of_memory();
-    if let Err(fault) = check_end(limits, result.exit, out_of_memory) {
-        verdict.fault_kind = out_of_memory.then_some(OUT_OF_MEMORY);
-        return Err(fault);
-    }
+    check_end(limits, result.exit, room.out_of_memory())?;
     check_files(place(room, "/tests")?, files)?;
-    read_reward(logs).map_err(|error| Fault::Verifier(error.to_string()))
+    Ok(read_reward(logs)?)
 }
 
 /// A verdict before the judge knows anything.
@@ -366,6 +484,7 @@ fn undecided(submission: &Submission, verifier: Digest) -> Verdict {
         reward: None,
         fault: None,
         fault_kind: None,
+        caused_by: None,
         may_pass: true,
         details: None,
         judged: Judged::Room,
@@ -385,17 +504,17 @@ fn undecided(submission: &Submission, verifier: Digest) -> Verdict {
 fn native(submission: &Submission, files: &VerifierFiles, verdict: &mut Verdict) -> Result<f64, Fault> {
     verdict.judged = Judged::Native;
     let answers = files.get("answers.json").unwrap_or_default();
-    let answers =
-        Answers::parse(answers).map_err(|error| Fault::Verifier(format!("answers.json: {error}")))?;
+    let broken = |what: String| Fault::Task(Failure::new("broken_answers", what));
+    let answers = Answers::parse(answers).map_err(|error| broken(format!("answers.json: {error}")))?;
     let output = answers.output();
-    let score = match submission.read(output)? {
+    let score = match submission.read(output).map_err(unreadable)? {
         Some(bytes) => scorer::score(&answers, &bytes),
         None => scorer::score_unreadable(&answers, why_unreadable(submission, output)),
     };
     verdict.exit_code = Some(0);
-    verdict.details = serde_json::from_str(&score.to_details_json()).ok();
+    verdict.details = aec_base::json::from_str(&score.to_details_json()).ok();
     // The same parser as for any other verifier.
-    reward::from_json(score.to_reward_json().as_bytes()).map_err(|error| Fault::Verifier(error.to_string()))
+    reward::from_json(score.to_reward_json().as_bytes()).map_err(|error| broken(error.to_string()))
 }
 
 /// The error of opening a file that was not submitted.
@@ -414,14 +533,20 @@ fn why_unreadable(submission: &Submission, output: &str) -> Unreadable {
 }
 
 fn place<'a>(room: &'a dyn Sandbox, place: &str) -> Result<&'a Tree, Fault> {
-    room.directory(place).ok_or_else(|| Fault::Infra(format!("the room has no {place}")))
+    room.directory(place).ok_or_else(|| Fault::Machine(format!("the room has no {place}").into()))
+}
+
+/// The store of this machine failed.
+#[expect(clippy::needless_pass_by_value, reason = "it is passed to map_err")]
+fn unreadable(error: io::Error) -> Fault {
+    Fault::Machine(error.to_string().into())
 }
 
 /// Writes the frozen files and the verifier's files into the room.
 fn stage(room: &dyn Sandbox, submission: &Submission, files: &VerifierFiles) -> Result<(), Fault> {
     let workspace = place(room, "/workspace")?;
     for (path, file) in &submission.files {
-        if let Some(bytes) = submission.read(path)? {
+        if let Some(bytes) = submission.read(path).map_err(unreadable)? {
             workspace.write(Path::new(path), &bytes, file.executable)?;
         }
     }
@@ -432,29 +557,31 @@ fn stage(room: &dyn Sandbox, submission: &Submission, files: &VerifierFiles) -> 
 
 /// Checks that the verifier's files did not change while it ran.
 fn check_files(tests: &Tree, files: &VerifierFiles) -> Result<(), Fault> {
-    let after = VerifierFiles::from_tree(tests).map_err(|error| Fault::Verifier(error.to_string()))?;
+    let changed = |what: String| Fault::Verifier(Failure::new("changed_files", what));
+    let after = VerifierFiles::from_tree(tests).map_err(|error| changed(error.to_string()))?;
     if after.digest == files.digest {
         Ok(())
     } else {
-        Err(Fault::Verifier("the verifier's files changed while it ran".to_owned()))
+        Err(changed("the verifier's files changed while it ran".to_owned()))
     }
 }
 
+/// Whether the verifier ended well.
 fn check_end(limits: &JudgeLimits, exit: Exit, out_of_memory: bool) -> Result<(), Fault> {
     let memory = if out_of_memory { " after running out of memory" } else { "" };
-    match exit {
-        Exit::Code(0) => Ok(()),
-        Exit::Code(code) => Err(Fault::Verifier(format!("it exited with {code}{memory}"))),
-        Exit::Signal(signal) => Err(Fault::Verifier(format!("it was ended by signal {signal}{memory}"))),
-        Exit::Deadline => {
-            Err(Fault::Verifier(format!("it took more than its {} seconds", limits.timeout_sec)))
-        }
-    }
+    let (kind, message) = match exit {
+        Exit::Code(0) => return Ok(()),
+        Exit::Code(code) => ("exit_code", format!("it exited with {code}{memory}")),
+        Exit::Signal(signal) => ("signal", format!("it was ended by signal {signal}{memory}")),
+        Exit::Deadline => ("deadline", format!("it took more than its {} seconds", limits.timeout_sec)),
+    };
+    let kind = if out_of_memory { OUT_OF_MEMORY } else { kind };
+    Err(Fault::Verifier(Failure::new(kind, message)))
 }
 
 fn read_details(logs: &Tree) -> Option<serde_json::Value> {
     let bytes = logs.read(Path::new("verifier/details.json"), DETAILS_LIMIT).ok()?;
-    serde_json::from_slice(&bytes).ok()
+    aec_base::json::from_slice(&bytes).ok()
 }
 
 fn read_reward(logs: &Tree) -> Result<f64, RewardError> {

@@ -9,6 +9,7 @@ pub mod cheat;
 pub mod golden;
 pub mod judge;
 pub mod pool;
+pub mod probe;
 pub mod reward;
 pub mod scorer;
 pub mod settle;

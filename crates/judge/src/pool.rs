@@ -3,7 +3,12 @@
 //! The interpreter runs each verifier in a fork of itself. Before a room is used again, every other process in it is
 //! ended and all its writable directories become new file systems, so nothing of one verification remains for the
 //! next. A room in which anything went wrong, or that was used often enough, is discarded.
+//!
+//! A fork that starts another process is ended by the kernel, its room is discarded, and the verifier runs in a room of
+//! its own. Before each fork the interpreter checks that nothing a fork inherits has changed; before it serves another
+//! verifier than the last one, it proves itself with a verification whose result is known.
 
+use std::collections::HashSet;
 use std::io::{self, IoSlice, Read as _};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -11,8 +16,12 @@ use std::os::unix::net::UnixStream;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use aec_sandbox::{Captured, Held, Limits, OutputLimits, Room, RoomSpec, Sandbox as _, SandboxError, Tree};
+use aec_base::digest::Digest;
+use aec_sandbox::{
+    Captured, Held, Limits, OutputLimits, Room, RoomSpec, Sandbox as _, SandboxError, Tree, without_children,
+};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use rustix::process::Signal;
 use serde::Serialize;
 
 /// The program that waits in a warm room.
@@ -21,11 +30,19 @@ const WARM_PY: &str = include_str!("../../../python/warm.py");
 const MOST_USES: u32 = 500;
 /// Most rooms that wait for work; further ones are closed.
 const MOST_WAITING: usize = 16;
+/// Most verifiers that are known to start processes; they are found out again.
+const MOST_KNOWN: usize = 10_000;
+/// The exit code of a canary that found the room as it should be.
+const WELL: i32 = 77;
+/// Time limit of a canary.
+const CANARY_TIME: Duration = Duration::from_secs(30);
 
 /// Warm rooms that wait for work.
 #[derive(Default)]
 pub struct Pool {
     waiting: Mutex<Vec<WarmRoom>>,
+    /// Verifiers that start processes.
+    parents: Mutex<HashSet<Digest>>,
 }
 
 impl std::fmt::Debug for Pool {
@@ -55,6 +72,15 @@ pub(crate) struct Script<'a> {
     /// Python's default unless it is isolated.
     #[serde(rename = "script_directory_first")]
     pub(crate) own_directory_first: bool,
+    /// The verifier that it belongs to.
+    #[serde(skip)]
+    pub(crate) verifier: Digest,
+}
+
+/// A request for a verification whose result is known.
+#[derive(Serialize)]
+struct Canary {
+    canary: bool,
 }
 
 struct WarmRoom {
@@ -62,6 +88,8 @@ struct WarmRoom {
     control: UnixStream,
     limits: Limits,
     uses: u32,
+    /// The verifier that it served last.
+    served: Option<Digest>,
 }
 
 impl Pool {
@@ -73,13 +101,28 @@ impl Pool {
         deadline: Duration,
         fill: impl FnOnce(&Room) -> io::Result<()>,
     ) -> Result<WarmResult, SandboxError> {
+        if self.parents.lock().is_ok_and(|parents| parents.contains(&script.verifier)) {
+            return Err(io::Error::other("this verifier starts processes").into());
+        }
         let mut warm = match self.take(&spec.limits) {
             Some(warm) => warm,
             None => WarmRoom::open(spec)?,
         };
+        if warm.served.replace(script.verifier).is_some_and(|last| last != script.verifier) {
+            warm.prove()?;
+        }
         fill(&warm.room)?;
         warm.room.seal()?;
         let result = warm.run(script, deadline)?;
+        if result.code == Some(-Signal::SYS.as_raw()) {
+            if let Ok(mut parents) = self.parents.lock() {
+                if parents.len() >= MOST_KNOWN {
+                    parents.clear();
+                }
+                parents.insert(script.verifier);
+            }
+            return Err(io::Error::other("the verifier started a process").into());
+        }
         // Only a room that answered to the end is used again; all others are dropped here.
         if result.code.is_some() && warm.uses < MOST_USES {
             self.put(warm);
@@ -108,8 +151,19 @@ impl WarmRoom {
         let (control, theirs) = UnixStream::pair()?;
         let env = [("LANG", "C.UTF-8"), ("LC_ALL", "C.UTF-8"), ("TZ", "UTC"), ("PYTHONHASHSEED", "0")];
         // Not `-I`, which would ignore the hash seed; there is nothing else in this environment.
-        room.settle_silently(&["python3", "-s", "-B", "-c", WARM_PY], &env, &theirs.into())?;
-        Ok(Self { room, control, limits: spec.limits, uses: 0 })
+        let alone = serde_json::to_string(&without_children()?).map_err(io::Error::from)?;
+        room.settle_silently(&["python3", "-s", "-B", "-c", WARM_PY, &alone], &env, &theirs.into())?;
+        Ok(Self { room, control, limits: spec.limits, uses: 0, served: None })
+    }
+
+    /// Runs a verification whose result is known.
+    fn prove(&mut self) -> Result<(), SandboxError> {
+        let (_, nothing) = io::pipe()?;
+        self.send(&Canary { canary: true }, &[nothing.try_clone()?.into(), nothing.into()])?;
+        match self.wait(Instant::now() + CANARY_TIME)? {
+            Some(WELL) => Ok(()),
+            other => Err(io::Error::other(format!("a canary ended with {other:?}")).into()),
+        }
     }
 
     fn run(&mut self, script: &Script<'_>, deadline: Duration) -> Result<WarmResult, SandboxError> {
@@ -139,8 +193,8 @@ impl WarmRoom {
         Ok(WarmResult { code, stdout, stderr, directories, held: self.room.held() })
     }
 
-    fn send(&self, script: &Script<'_>, descriptors: &[OwnedFd]) -> io::Result<()> {
-        let message = serde_json::to_vec(script)?;
+    fn send(&self, request: &impl Serialize, descriptors: &[OwnedFd]) -> io::Result<()> {
+        let message = serde_json::to_vec(request)?;
         let borrowed: Vec<_> = descriptors.iter().map(OwnedFd::as_fd).collect();
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);

@@ -25,7 +25,7 @@ pub enum RewardError {
 pub fn from_json(bytes: &[u8]) -> Result<f64, RewardError> {
     let text = text(bytes)?;
     let RewardFile(reward) =
-        serde_json::from_str(text).map_err(|error| RewardError::Invalid(error.to_string()))?;
+        aec_base::json::from_str(text).map_err(|error| RewardError::Invalid(error.to_string()))?;
     in_range(reward, text)
 }
 

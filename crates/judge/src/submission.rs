@@ -1,9 +1,9 @@
 //! Freezes the files that an agent left: regular files only, bounded, hashed, stored by content.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
 
 use aec_base::archive::paths;
 use aec_base::content::ContentStore;
@@ -26,10 +26,23 @@ pub struct SubmissionLimits {
     pub total_bytes: u64,
 }
 
+/// Files take whole blocks of a disk.
+const BLOCK: u64 = 4096;
+/// What the name of a file takes, with its directories.
+const ENTRY: u64 = 2048;
+
 impl Default for SubmissionLimits {
     fn default() -> Self {
         const MEBIBYTE: u64 = 1024 * 1024;
         Self { entries: 10_000, depth: 16, file_bytes: 64 * MEBIBYTE, total_bytes: 256 * MEBIBYTE }
+    }
+}
+
+impl SubmissionLimits {
+    /// The disk in MiB that a submission within these limits takes at most.
+    pub(crate) fn disk_mb(&self) -> u32 {
+        let bytes = self.total_bytes + self.entries as u64 * (BLOCK + ENTRY);
+        u32::try_from(bytes.div_ceil(1024 * 1024)).unwrap_or(u32::MAX)
     }
 }
 
@@ -87,6 +100,8 @@ pub struct Submission {
 pub enum FreezeError {
     #[error("the workspace is too large: {0}")]
     TooLarge(String),
+    #[error("the workspace cannot be read: {0}")]
+    Unreadable(#[source] io::Error),
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -103,7 +118,7 @@ impl Submission {
         let walk = WalkLimits { entries: limits.entries, depth: limits.depth };
         let listed = workspace.list(walk).map_err(|error| match error.kind() {
             io::ErrorKind::QuotaExceeded => FreezeError::TooLarge(error.to_string()),
-            _ => error.into(),
+            _ => FreezeError::Unreadable(error),
         })?;
         let mut submission = Self {
             digest: Digest::of(b""),
@@ -127,6 +142,7 @@ impl Submission {
             let reason = match entry.kind {
                 Kind::Link => Some("it is a symbolic link"),
                 Kind::Special => Some("it is not a regular file"),
+                Kind::Closed => Some("it cannot be read"),
                 _ if entry.links != 1 => Some("it has more than one name"),
                 _ if entry.size > limits.file_bytes => Some("it is too large"),
                 _ => None,
@@ -135,17 +151,22 @@ impl Submission {
                 submission.refuse(path, reason);
                 continue;
             }
-            match keep(workspace, &entry.path, limits.file_bytes.min(left), store) {
+            let opened = match workspace.open_file(&entry.path) {
+                // A file that was listed a moment ago, and whose name leads nowhere because it is too long or odd.
+                Err(error) if is_about_the_file(&error) => {
+                    submission.refuse(path, "it cannot be read");
+                    continue;
+                }
+                Err(error) => return Err(FreezeError::Unreadable(error)),
+                Ok(opened) => opened,
+            };
+            match keep(opened, limits.file_bytes.min(left), store) {
                 Ok(file) => {
                     left -= file.size;
                     submission.files.insert(path, file);
                 }
                 Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
                     return Err(FreezeError::TooLarge(format!("{path}: {error}")));
-                }
-                // The agent removed the permissions; a user other than root cannot open it either.
-                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                    submission.refuse(path, "it cannot be read");
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -159,15 +180,29 @@ impl Submission {
         contents: impl IntoIterator<Item = (String, Vec<u8>)>,
         store: &ContentStore,
     ) -> Result<Self, FreezeError> {
+        Self::from_files(contents.into_iter().map(|(path, bytes)| (path, bytes, false)), store)
+    }
+
+    /// A submission made of given contents, each with whether it is executable.
+    pub(crate) fn from_files(
+        contents: impl IntoIterator<Item = (String, impl AsRef<[u8]>, bool)>,
+        store: &ContentStore,
+    ) -> Result<Self, FreezeError> {
         let mut files = BTreeMap::new();
-        for (path, bytes) in contents {
-            let digest = store.put(&bytes)?;
-            files.insert(path, SubmittedFile { digest, size: bytes.len() as u64, executable: false });
+        for (path, bytes, executable) in contents {
+            let bytes = bytes.as_ref();
+            let digest = store.put(bytes)?;
+            files.insert(path, SubmittedFile { digest, size: bytes.len() as u64, executable });
         }
         let mut submission =
             Self { digest: Digest::of(b""), files, refused: Vec::new(), store: store.clone() };
         submission.digest = submission.compute_digest();
         Ok(submission)
+    }
+
+    /// The disk that it takes in a room: whole blocks, and something for each name.
+    pub(crate) fn disk_bytes(&self) -> u64 {
+        self.files.values().map(|file| file.size.div_ceil(BLOCK) * BLOCK + ENTRY).sum()
     }
 
     /// The content of one file, checked against its digest.
@@ -234,9 +269,16 @@ pub fn is_output(path: &str, outputs: &[String]) -> bool {
     outputs.is_empty() || outputs.iter().any(|output| below(output))
 }
 
+/// Whether a file cannot be opened because of what it is.
+fn is_about_the_file(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let about = [Errno::ACCESS, Errno::PERM, Errno::NAMETOOLONG, Errno::LOOP, Errno::NOENT, Errno::INVAL];
+    error.kind() == io::ErrorKind::InvalidInput
+        || about.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
+
 /// Copies one file into the store through one descriptor, so that the hashed bytes are the stored ones.
-fn keep(workspace: &Tree, path: &Path, limit: u64, store: &ContentStore) -> io::Result<SubmittedFile> {
-    let file = workspace.open_file(path)?;
+fn keep(file: File, limit: u64, store: &ContentStore) -> io::Result<SubmittedFile> {
     let executable = file.metadata()?.permissions().mode() & 0o111 != 0;
     let (digest, size) = store.put_from(file, limit)?;
     Ok(SubmittedFile { digest, size, executable })
@@ -244,6 +286,8 @@ fn keep(workspace: &Tree, path: &Path, limit: u64, store: &ContentStore) -> io::
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     fn freeze(dir: &Path, outputs: &[&str], limits: SubmissionLimits) -> Result<Submission, FreezeError> {
@@ -298,9 +342,46 @@ mod tests {
         assert!(matches!(small(SubmissionLimits { total_bytes: 2, ..base }), Err(FreezeError::TooLarge(_))));
         let refused = small(SubmissionLimits { file_bytes: 2, ..base }).unwrap().refused;
         assert_eq!(refused[0].reason, "it is too large");
-        let sparse = std::fs::File::create(at("sparse")).unwrap();
+        let sparse = File::create(at("sparse")).unwrap();
         sparse.set_len(10 << 30).unwrap();
         assert_eq!(small(base).unwrap().refused[0].path, "sparse");
+    }
+
+    /// A directory without permissions made freezing fail for everybody but root, and the attempt was repeated.
+    #[test]
+    fn what_cannot_be_read_is_refused_whoever_asks() {
+        use std::fs::{Permissions, set_permissions};
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join("w").join(name);
+        fs_err::create_dir_all(at("shut/in")).unwrap();
+        fs_err::write(at("shut/in/x"), "x").unwrap();
+        fs_err::write(at("mine"), "x").unwrap();
+        fs_err::write(at("answer"), "x").unwrap();
+        for name in ["shut", "mine"] {
+            set_permissions(at(name), Permissions::from_mode(0o0)).unwrap();
+        }
+        let taken = freeze(dir.path(), &[], SubmissionLimits::default());
+        set_permissions(at("shut"), Permissions::from_mode(0o700)).unwrap();
+        let taken = taken.unwrap();
+        assert_eq!(taken.files.keys().collect::<Vec<_>>(), ["answer"]);
+        let refused: Vec<_> =
+            taken.refused.iter().map(|refused| (refused.path.as_str(), refused.reason.as_str())).collect();
+        assert_eq!(refused, [("mine", "it cannot be read"), ("shut", "it cannot be read")]);
+    }
+
+    #[test]
+    fn any_submission_fits_on_the_disk_that_is_reserved_for_it() {
+        let limits = SubmissionLimits::default();
+        let digest = Digest::of(b"");
+        let file = |size| SubmittedFile { digest, size, executable: false };
+        let store = ContentStore::new(std::env::temp_dir());
+        for (count, size) in
+            [(4, limits.file_bytes), (10_000, 1), (10_000, limits.total_bytes / 10_000), (0, 0)]
+        {
+            let files = (0..count).map(|number: u64| (number.to_string(), file(size))).collect();
+            let submission = Submission { digest, files, refused: Vec::new(), store: store.clone() };
+            assert!(submission.disk_bytes() <= u64::from(limits.disk_mb()) << 20, "{count} of {size}");
+        }
     }
 
     #[test]

@@ -78,17 +78,33 @@ pub enum Judged {
 /// The kind of fault of an agent or verifier that used more memory than its room has.
 pub const OUT_OF_MEMORY: &str = "out_of_memory";
 
+/// Who made a verifier fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CausedBy {
+    /// The submission: in the same conditions the verifier gives the task's reference a reward.
+    Submission,
+    /// The task: its verifier fails on its own golden answer, or on any submission.
+    Task,
+    /// Nothing shows that the verifier ever works: the task has no golden answer, and the verifier also fails on
+    /// what an agent leaves that does nothing.
+    Unknown,
+}
+
 /// A verdict with its evidence.
 #[derive(Clone, Debug, Serialize)]
 pub struct Verdict {
     pub outcome: Outcome,
     /// From 0 to 1, if it was scored.
     pub reward: Option<f64>,
-    /// Why there is no reward.
+    /// Why there is no reward, or how the verifier failed on a submission that therefore earns 0.
     pub fault: Option<String>,
-    /// The kind of fault, if the provider of rooms reports one.
+    /// The kind of fault, of the verifier or as the provider of rooms reports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fault_kind: Option<&'static str>,
+    /// Who made the verifier fail, if it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub caused_by: Option<CausedBy>,
     /// Whether another attempt may succeed after a fault.
     #[serde(skip)]
     pub may_pass: bool,

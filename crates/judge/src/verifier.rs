@@ -40,6 +40,7 @@ impl VerifierFiles {
                 Kind::Link | Kind::Special => {
                     return Err(io::Error::other(format!("tests/{path} is not a regular file")));
                 }
+                Kind::Closed => return Err(io::Error::other(format!("tests/{path} cannot be read"))),
             }
             let executable = tree.open_file(&entry.path)?.metadata()?.permissions().mode() & 0o111 != 0;
             files.insert(path.to_owned(), (tree.read(&entry.path, FILE_LIMIT)?, executable));

@@ -118,7 +118,7 @@ impl Annotations {
         let (mut found, mut problems) = (Vec::new(), Vec::new());
         for (line, number) in bytes.split(|byte| *byte == b'\n').zip(1..).filter(|(line, _)| !line.is_empty())
         {
-            let what = match serde_json::from_slice::<Annotation>(line) {
+            let what = match aec_base::json::from_slice::<Annotation>(line) {
                 Ok(annotation) if annotation.schema_version == SCHEMA_VERSION => {
                     found.push(annotation);
                     continue;

@@ -80,7 +80,7 @@ impl Chain {
             Self { path: path.to_path_buf(), links: Vec::new(), sound_bytes: 0, problems: Vec::new() };
         let (lines, torn) = jsonl::split(text.as_bytes());
         for (index, line) in lines.enumerate() {
-            let Ok(link) = serde_json::from_slice::<Link>(line) else {
+            let Ok(link) = aec_base::json::from_slice::<Link>(line) else {
                 let what = format!("line {} of a chain is not a link", index + 1);
                 let problem = Problem::error(what).id(FAMILY.number(11));
                 chain.problems.push(problem.fix("compare with a copy of the ledger").in_file(path));
@@ -127,19 +127,6 @@ impl ExperimentDirectory {
     /// The chains of all sessions, sorted by name and therefore by start.
     pub fn chains(&self) -> std::io::Result<Vec<PathBuf>> {
         files_named(&self.run(), "chain-", ".jsonl")
-    }
-
-    /// One digest for all chains of the experiment.
-    pub fn head(&self) -> Result<Option<Digest>, ReadError> {
-        let mut hasher = Hasher::default();
-        let mut some = false;
-        for path in self.chains()? {
-            if let Some(head) = Chain::read(&path)?.head() {
-                hasher.part(head.bytes());
-                some = true;
-            }
-        }
-        Ok(some.then(|| hasher.finish()))
     }
 }
 

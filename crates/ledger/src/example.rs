@@ -200,6 +200,7 @@ pub fn evaluation(reward: f64) -> Evaluation {
         })),
         judged: Judged::Native,
         scorer: None,
+        trusted: false,
         verifier: Some(Digest::of(b"verifier")),
         submission: Some(Digest::of(b"submission")),
         sandbox: None,

@@ -55,7 +55,7 @@ fn referred(ledger: &Ledger) -> io::Result<HashSet<Digest>> {
                 io::Error::new(io::ErrorKind::InvalidData, format!("{}: {error}", entry.path().display()))
             };
             let record: TrialRecord =
-                serde_json::from_slice(&fs_err::read(entry.path())?).map_err(unreadable)?;
+                aec_base::json::from_slice(&fs_err::read(entry.path())?).map_err(unreadable)?;
             wanted.extend(record.contents());
         }
     }

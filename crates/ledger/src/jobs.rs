@@ -6,14 +6,17 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use aec_base::archive::paths;
 use aec_base::content::ContentStore;
 use aec_base::digest;
 use aec_base::file::{Links, open_regular};
+use aec_base::problem::Problem;
 use aec_base::staging::{Staging, rename_new};
 
+use crate::FAMILY;
 use crate::layout::stem;
 use crate::record::{Artefact, TrialRecord};
 
@@ -55,6 +58,40 @@ pub(crate) fn settle_live(contents: &ContentStore, record: &TrialRecord, jobs: &
         fs_err::remove_file(entry?.path())?;
     }
     lay_out(contents, record, &live, &jobs.join(&stem))
+}
+
+/// What differs in `jobs` from a record, as far as the files of the attempt are laid out there.
+pub(crate) fn differences(contents: &ContentStore, record: &TrialRecord, jobs: &Path) -> Vec<Problem> {
+    let place = jobs.join(stem(&record.trial_id, record.attempt));
+    if place.symlink_metadata().is_err() {
+        return Vec::new();
+    }
+    let mut problems = Vec::new();
+    for artefact in record.all_artefacts() {
+        let file = place.join(&artefact.path);
+        let what = match (file.symlink_metadata(), contents.path(artefact.digest).symlink_metadata()) {
+            (Err(_), _) => "was removed",
+            // A hard link to the content, which is checked itself.
+            (Ok(found), Ok(content)) if (found.ino(), found.dev()) == (content.ino(), content.dev()) => {
+                continue;
+            }
+            (Ok(_), _) => {
+                let read = open_regular(&file, artefact.size, Links::Refuse)
+                    .and_then(|(file, _)| Ok(digest::copy(file, artefact.size, |_| Ok(()))?));
+                match read {
+                    Ok((found, _)) if found == artefact.digest => continue,
+                    _ => "is not what the record names",
+                }
+            }
+        };
+        let path = aec_base::text::printable(&artefact.path).into_owned();
+        let problem = Problem::error(format!("`{path}` in `jobs` {what}")).id(FAMILY.number(45));
+        let problem =
+            problem.why("`jobs` shows the contents that the record names; the contents are in the ledger");
+        let fix = "remove the directory of the attempt; `aec-bench ledger repair` lays it out again";
+        problems.push(problem.fix(fix).in_file(file));
+    }
+    problems
 }
 
 fn lay_out(contents: &ContentStore, record: &TrialRecord, made: &Path, place: &Path) -> io::Result<PathBuf> {

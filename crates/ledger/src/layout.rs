@@ -18,9 +18,12 @@ use std::path::{Path, PathBuf};
 use aec_base::content::ContentStore;
 use aec_base::name::Name;
 
+use crate::imported::ImportCache;
+
 #[derive(Clone, Debug)]
 pub struct Ledger {
     root: PathBuf,
+    imports: ImportCache,
 }
 
 #[derive(Clone, Debug)]
@@ -31,11 +34,15 @@ pub struct ExperimentDirectory {
 impl Ledger {
     /// The ledger in a directory, which need not exist yet.
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into() }
+        Self { root: root.into(), imports: ImportCache::default() }
     }
 
     pub fn root(&self) -> &Path {
         &self.root
+    }
+
+    pub(crate) fn import_cache(&self) -> &ImportCache {
+        &self.imports
     }
 
     pub fn experiment(&self, id: &Name) -> ExperimentDirectory {

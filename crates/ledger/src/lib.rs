@@ -11,6 +11,8 @@ pub mod example;
 pub mod expected;
 pub mod export;
 pub mod garbage;
+pub mod head;
+pub mod imported;
 pub mod index;
 pub mod jobs;
 pub mod journal;
@@ -20,6 +22,7 @@ pub mod read;
 pub mod record;
 pub mod repair;
 pub mod transcript;
+pub mod unknown;
 pub mod verify;
 pub mod writer;
 

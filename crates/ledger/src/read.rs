@@ -34,6 +34,8 @@ pub struct Stored {
     pub record: TrialRecord,
     pub digest: Digest,
     pub size: u64,
+    /// Whether the record says something else than its file, because its reward came with a package.
+    pub is_weighed: bool,
 }
 
 /// A record file that is not a record.
@@ -72,16 +74,16 @@ impl RecordFile {
     pub fn read(&self, ledger: &Ledger) -> Result<Stored, Box<Broken>> {
         let path = self.path(ledger);
         let bytes = read_bytes(&path)?;
-        self.parse(&path, &bytes)
+        self.parse(ledger, &path, &bytes)
     }
 
-    /// Parses the record from the bytes of its file.
-    pub fn parse(&self, path: &Path, bytes: &[u8]) -> Result<Stored, Box<Broken>> {
+    /// Parses the record from the bytes of its file. A reward of a package that does not count here is set aside.
+    pub fn parse(&self, ledger: &Ledger, path: &Path, bytes: &[u8]) -> Result<Stored, Box<Broken>> {
         let digest = Digest::of(bytes);
         let broken = |problem: Problem, damaged| {
             Box::new(Broken { problem: problem.in_file(path), digest: Some(digest), damaged })
         };
-        let record: TrialRecord = match serde_json::from_slice(bytes) {
+        let mut record: TrialRecord = match aec_base::json::from_slice(bytes) {
             Ok(record) => record,
             Err(error) => return Err(not_a_record(path, bytes, digest, &error)),
         };
@@ -104,7 +106,11 @@ impl RecordFile {
             let problem = Problem::error(what).id(FAMILY.number(23));
             return Err(broken(problem.fix("put the file back into its own experiment"), false));
         }
-        Ok(Stored { record, digest, size: bytes.len() as u64 })
+        let weighed = ledger.weigh(&mut record);
+        let is_weighed = weighed.map_err(|problem| {
+            Box::new(Broken { problem: *problem, digest: Some(digest), damaged: false })
+        })?;
+        Ok(Stored { record, digest, size: bytes.len() as u64, is_weighed })
     }
 }
 
@@ -135,7 +141,7 @@ fn not_a_record(path: &Path, bytes: &[u8], digest: Digest, error: &serde_json::E
     struct Version {
         schema_version: u32,
     }
-    let version = serde_json::from_slice::<Version>(bytes).map(|found| found.schema_version);
+    let version = aec_base::json::from_slice::<Version>(bytes).map(|found| found.schema_version);
     let (problem, damaged) = match version {
         Ok(version) if version != SCHEMA_VERSION => (other_version(version), false),
         _ if error.is_data() => {

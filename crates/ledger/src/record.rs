@@ -76,6 +76,28 @@ impl TrialRecord {
         self.evaluation.as_ref().and_then(|evaluation| evaluation.reward)
     }
 
+    /// Why the reward is none that a judge gives, if so: a scored trial has one from 0 to 1, and no other trial has one.
+    pub fn reward_fault(&self) -> Option<String> {
+        match (self.outcome, self.reward()) {
+            (Outcome::Scored, None) => Some("is scored and has no reward".to_owned()),
+            (Outcome::Scored, Some(reward)) if !(0.0..=1.0).contains(&reward) => {
+                Some(format!("has the reward {reward}"))
+            }
+            (Outcome::Scored, Some(_)) | (_, None) => None,
+            (outcome, Some(reward)) => Some(format!("is {} and has the reward {reward}", outcome.name())),
+        }
+    }
+
+    /// How the reward was reached; `trusted` if it counts only because the user said so. Absent without a verdict.
+    pub fn judged(&self) -> Option<&'static str> {
+        self.evaluation.as_ref().map(|evaluation| match evaluation.judged {
+            _ if evaluation.trusted => "trusted",
+            Judged::Native => "native",
+            Judged::Room => "room",
+            Judged::Elsewhere => "elsewhere",
+        })
+    }
+
     /// Every file of the trial, including those that depend on the clock.
     pub fn all_artefacts(&self) -> impl Iterator<Item = &Artefact> {
         self.artefacts.iter().chain(&self.timing.artefacts)
@@ -91,6 +113,18 @@ impl TrialRecord {
             .map(|file| file.digest);
         let snapshots = self.outputs.snapshots.iter().copied();
         self.all_artefacts().map(|artefact| artefact.digest).chain(submitted).chain(snapshots)
+    }
+
+    /// The record without the values of any form that come from an agent or a verifier.
+    pub(crate) fn without_foreign_values(&self) -> Self {
+        const LEFT_OUT: &str = "left out, because the record would be larger or deeper than a ledger reads";
+        let mut reduced = self.clone();
+        reduced.outputs.agent_result = IndexMap::from([("left_out".to_owned(), LEFT_OUT.into())]);
+        let evaluation = reduced.evaluation.as_mut();
+        if let Some(breakdown) = evaluation.and_then(|evaluation| evaluation.breakdown.as_mut()) {
+            *breakdown = serde_json::json!({ "left_out": LEFT_OUT });
+        }
+        reduced
     }
 
     /// The text of the record's file: indented JSON with a final line break.
@@ -246,6 +280,9 @@ pub struct Evaluation {
     /// revisions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scorer: Option<u32>,
+    /// Whether the reward counts only because the user trusts the program that gave it (`--trust-rewards`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub trusted: bool,
     /// Digest of the verifier's files; absent when another program judged and does not state it.
     pub verifier: Option<Digest>,
     /// Digest of the submission that was judged; absent likewise.
@@ -309,6 +346,14 @@ pub struct Cost {
     pub advisor_input_tokens: Option<u64>,
     /// Output tokens of the advisor.
     pub advisor_output_tokens: Option<u64>,
+}
+
+impl Cost {
+    /// All tokens that were counted or may have been taken. Numbers of other programs may be of any size.
+    pub fn tokens(&self) -> u64 {
+        let counted = self.tokens_in.unwrap_or(0).saturating_add(self.tokens_out.unwrap_or(0));
+        counted.saturating_add(self.unconfirmed_tokens)
+    }
 }
 
 /// The origin of a generated task.

@@ -1,6 +1,9 @@
-//! Makes a ledger usable again after a crash: cuts torn ends, removes leftovers, moves files that are not records
-//! aside. It never deletes a record or a content.
+//! Makes a ledger usable again after a crash: completes journals, cuts torn ends, removes leftovers, moves files that
+//! are not records aside. It never deletes a record or a content.
+//!
+//! What is to be done is computed once; a dry run shows it, a repair carries it out.
 
+use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,8 +14,10 @@ use serde::Serialize;
 
 use crate::FAMILY;
 use crate::chain::Chain;
-use crate::journal;
-use crate::layout::Ledger;
+use crate::head;
+use crate::jobs::materialise;
+use crate::journal::{self, Abandoned};
+use crate::layout::{Ledger, stem};
 use crate::read::{Broken, Listing, RecordFile, stranger};
 
 /// A temporary file that did not change for this long has no writer any more.
@@ -38,12 +43,14 @@ pub enum Mode {
 pub enum Action {
     /// The torn end of a chain was cut.
     Cut { file: PathBuf, bytes: u64 },
-    /// A temporary file was removed.
+    /// A temporary file was removed, or a journal whose records are all in their places.
     Removed { file: PathBuf },
-    /// A file that is not a record was moved aside.
+    /// A file that is not a record was moved aside, or a journal that is not whole.
     PutAside { file: PathBuf, to: PathBuf, reason: String },
     /// A record was brought back from a journal.
     Restored { file: PathBuf },
+    /// The files of an attempt that were removed from `jobs` were laid out again.
+    LaidOut { directory: PathBuf },
 }
 
 #[derive(Clone, Debug, Default, Serialize)]
@@ -51,6 +58,8 @@ pub struct Repaired {
     pub actions: Vec<Action>,
     /// Temporary files that may still have a writer.
     pub recent: usize,
+    /// Entries of journals that are lost.
+    pub lost: usize,
     /// Problems that remain.
     #[serde(skip)]
     pub problems: Vec<Problem>,
@@ -58,132 +67,211 @@ pub struct Repaired {
 
 /// Repairs the given experiments and the content store. `jobs` is the root of `jobs`.
 pub fn repair(ledger: &Ledger, jobs: &Path, experiments: &[Name], mode: Mode) -> io::Result<Repaired> {
-    let mut repaired = Repaired::default();
-    remove_temporary(ledger.contents().root(), mode, &mut repaired)?;
-    remove_temporary(ledger.root(), mode, &mut repaired)?;
-    for experiment in experiments {
-        let directory = ledger.experiment(experiment);
-        if mode == Mode::Repair {
-            // Comes first, since it also repairs the ends of chains. It leaves journals of running sessions alone.
-            let restored = journal::recover(ledger, experiment, jobs)?.records;
-            let file = |(trial, attempt): (Name, u32)| directory.record(&trial, attempt);
-            repaired
-                .actions
-                .extend(restored.into_iter().map(|record| Action::Restored { file: file(record) }));
-        }
-        for place in [directory.path().to_path_buf(), directory.run(), directory.run().join("plans")] {
-            remove_temporary(&place, mode, &mut repaired)?;
-        }
-        for chain in directory.chains()? {
-            cut_chain(&chain, mode, &mut repaired)?;
-        }
-        let Listing { files, strangers } = ledger.list(experiment)?;
-        repaired.problems.extend(strangers.iter().map(|name| stranger(&directory.path().join(name))));
-        for file in files {
-            match file.read(ledger) {
-                Err(broken) if broken.damaged => put_aside(ledger, &file, &broken, mode, &mut repaired)?,
-                Err(broken) => repaired.problems.push(broken.problem.about(file.id())),
-                Ok(_) => {}
+    let plan = Plan::make(ledger, jobs, experiments)?;
+    match mode {
+        Mode::Repair => plan.carry_out(ledger, jobs),
+        Mode::DryRun => Ok(plan.repaired),
+    }
+}
+
+/// Everything that is to be done.
+#[derive(Default)]
+struct Plan {
+    repaired: Repaired,
+    journals: Vec<(Name, Abandoned)>,
+    /// Files that the journals deal with.
+    taken: HashSet<PathBuf>,
+    /// Attempts whose files are to be laid out.
+    views: Vec<RecordFile>,
+}
+
+impl Plan {
+    fn make(ledger: &Ledger, jobs: &Path, experiments: &[Name]) -> io::Result<Self> {
+        let mut plan = Self::default();
+        plan.leftovers(ledger.contents().root())?;
+        plan.leftovers(ledger.root())?;
+        for experiment in experiments {
+            let directory = ledger.experiment(experiment);
+            // Come first, because they also repair the ends of chains. Journals of running sessions are left alone.
+            plan.journals(ledger, experiment)?;
+            for place in [directory.path().to_path_buf(), directory.run(), directory.run().join("plans")] {
+                plan.leftovers(&place)?;
+            }
+            for chain in directory.chains()? {
+                plan.chain(&chain)?;
+            }
+            let view = jobs.join(experiment.as_str());
+            let is_view_wanted = head::compare(&directory)?.jobs > directory.laid_out(jobs)?;
+            let Listing { files, strangers } = ledger.list(experiment)?;
+            plan.repaired
+                .problems
+                .extend(strangers.iter().map(|name| stranger(&directory.path().join(name))));
+            for file in files {
+                match file.read(ledger) {
+                    _ if plan.taken.contains(&file.path(ledger)) => {}
+                    Err(broken) if broken.damaged => plan.damaged(ledger, &file, &broken)?,
+                    Err(broken) => plan.repaired.problems.push(broken.problem.about(file.id())),
+                    Ok(_) => {
+                        let directory = view.join(stem(&file.trial, file.attempt));
+                        if is_view_wanted && directory.symlink_metadata().is_err() {
+                            plan.act(Action::LaidOut { directory });
+                            plan.views.push(file);
+                        }
+                    }
+                }
             }
         }
+        Ok(plan)
     }
-    Ok(repaired)
-}
 
-/// Cuts off a torn last line. A torn line with others after it is evidence and stays.
-fn cut_chain(path: &Path, mode: Mode, repaired: &mut Repaired) -> io::Result<()> {
-    if journal::is_living(path) {
-        return Ok(());
+    fn act(&mut self, action: Action) {
+        self.repaired.actions.push(action);
     }
-    let chain = match Chain::read(path) {
-        Ok(chain) => chain,
-        Err(error) => {
-            let problem = Problem::error(format!("a chain cannot be read: {error}"));
-            repaired.problems.push(problem.id(FAMILY.number(1)).fix(error.fix()).in_file(path));
+
+    fn journals(&mut self, ledger: &Ledger, experiment: &Name) -> io::Result<()> {
+        let directory = ledger.experiment(experiment);
+        for journal in journal::abandoned(ledger, experiment)? {
+            if let Some(problem) = journal.obstacle() {
+                self.repaired.problems.push(problem);
+                continue;
+            }
+            for (trial, attempt) in &journal.records {
+                let file = directory.record(trial, *attempt);
+                self.taken.insert(file.clone());
+                self.act(Action::Restored { file });
+            }
+            for lost in &journal.lost {
+                self.repaired.lost += 1;
+                self.repaired.problems.push(lost.problem().about(experiment.to_string()));
+            }
+            let file = journal.path.clone();
+            self.act(match journal.kept() {
+                Some((to, reason)) => Action::PutAside { file, to, reason },
+                None => Action::Removed { file },
+            });
+            self.journals.push((experiment.clone(), journal));
+        }
+        Ok(())
+    }
+
+    /// A torn last line of a chain is cut off. A torn line with others after it is evidence and stays.
+    fn chain(&mut self, path: &Path) -> io::Result<()> {
+        if journal::is_living(path) && !self.journals.iter().any(|(_, journal)| journal.chain == path) {
             return Ok(());
         }
-    };
-    let torn = |problem: &Problem| problem.id == Some(FAMILY.number(10));
-    let (torn, others): (Vec<Problem>, Vec<Problem>) = chain.problems.into_iter().partition(torn);
-    repaired.problems.extend(others);
-    if torn.is_empty() {
-        return Ok(());
+        let chain = match Chain::read(path) {
+            Ok(chain) => chain,
+            Err(error) => {
+                let problem = Problem::error(format!("a chain cannot be read: {error}"));
+                self.repaired.problems.push(problem.id(FAMILY.number(1)).fix(error.fix()).in_file(path));
+                return Ok(());
+            }
+        };
+        let torn = |problem: &Problem| problem.id == Some(FAMILY.number(10));
+        let (torn, others): (Vec<Problem>, Vec<Problem>) = chain.problems.into_iter().partition(torn);
+        self.repaired.problems.extend(others);
+        if !torn.is_empty() {
+            let bytes = fs_err::metadata(path)?.len().saturating_sub(chain.sound_bytes);
+            self.act(Action::Cut { file: path.to_path_buf(), bytes });
+        }
+        Ok(())
     }
-    let length = fs_err::metadata(path)?.len();
-    if mode == Mode::Repair {
-        let file = fs_err::OpenOptions::new().write(true).open(path)?;
-        file.set_len(chain.sound_bytes)?;
-        file.sync_all()?;
+
+    /// Temporary files without a writer.
+    fn leftovers(&mut self, directory: &Path) -> io::Result<()> {
+        let entries = match fs_err::read_dir(directory) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let mut left = Vec::new();
+        for entry in entries {
+            let entry = entry?;
+            let name = entry.file_name();
+            if TEMPORARY.iter().any(|prefix| name.to_string_lossy().starts_with(prefix)) {
+                left.push(entry.path());
+            }
+        }
+        left.sort();
+        for file in left {
+            // Its writer may have renamed it meanwhile.
+            let Ok(metadata) = file.symlink_metadata() else { continue };
+            if metadata.is_dir() {
+                continue;
+            }
+            let age = metadata.modified().ok().and_then(|modified| modified.elapsed().ok());
+            if age.is_none_or(|age| age < ABANDONED) {
+                self.repaired.recent += 1;
+            } else {
+                self.act(Action::Removed { file });
+            }
+        }
+        Ok(())
     }
-    let bytes = length.saturating_sub(chain.sound_bytes);
-    repaired.actions.push(Action::Cut { file: path.to_path_buf(), bytes });
-    Ok(())
+
+    /// A file that is not a record is moved aside, with the reason beside it.
+    fn damaged(&mut self, ledger: &Ledger, file: &RecordFile, broken: &Broken) -> io::Result<()> {
+        let place = ledger.root().join(DAMAGED).join(file.experiment.as_str());
+        let name = |number: u32| match number {
+            0 => file.file_name(),
+            number => format!("{}.{number}", file.file_name()),
+        };
+        let free = (0..=u32::MAX)
+            .map(|number| place.join(name(number)))
+            .find(|path| path.symlink_metadata().is_err());
+        let Some(to) = free else { return Err(io::ErrorKind::AlreadyExists.into()) };
+        let reason = broken.problem.what.clone();
+        self.act(Action::PutAside { file: file.path(ledger), to, reason });
+        Ok(())
+    }
+
+    fn carry_out(self, ledger: &Ledger, jobs: &Path) -> io::Result<Repaired> {
+        let mut done: HashSet<PathBuf> = self.taken;
+        for (experiment, journal) in self.journals {
+            done.extend([journal.path.clone(), journal.chain.clone()]);
+            journal.restore(ledger, &experiment, jobs)?;
+        }
+        for action in &self.repaired.actions {
+            match action {
+                Action::Cut { file, .. } | Action::Removed { file } | Action::PutAside { file, .. }
+                    if done.contains(file) => {}
+                Action::Restored { .. } | Action::LaidOut { .. } => {}
+                Action::Cut { file, bytes } => {
+                    let chain = fs_err::OpenOptions::new().write(true).open(file)?;
+                    chain.set_len(chain.metadata()?.len().saturating_sub(*bytes))?;
+                    chain.sync_all()?;
+                }
+                Action::Removed { file } => match fs_err::remove_file(file) {
+                    // Its writer renamed it meanwhile.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                    removed => removed?,
+                },
+                Action::PutAside { file, to, reason } => put_aside(file, to, reason)?,
+            }
+        }
+        for file in self.views {
+            if let Ok(stored) = file.read(ledger) {
+                materialise(&ledger.contents(), &stored.record, &jobs.join(file.experiment.as_str()))?;
+            }
+        }
+        Ok(self.repaired)
+    }
 }
 
-fn remove_temporary(directory: &Path, mode: Mode, repaired: &mut Repaired) -> io::Result<()> {
-    let entries = match fs_err::read_dir(directory) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error),
-    };
-    let mut left = Vec::new();
-    for entry in entries {
-        let entry = entry?;
-        let name = entry.file_name();
-        if TEMPORARY.iter().any(|prefix| name.to_string_lossy().starts_with(prefix)) {
-            left.push(entry.path());
-        }
+/// Moves a file aside, with the reason beside it.
+fn put_aside(from: &Path, to: &Path, reason: &str) -> io::Result<()> {
+    let place = to.parent().unwrap_or(to);
+    fs_err::create_dir_all(place)?;
+    let mut beside = to.to_path_buf().into_os_string();
+    beside.push(".reason.txt");
+    let word = |name: Option<&std::ffi::OsStr>| name.unwrap_or_default().to_string_lossy().into_owned();
+    let (experiment, stem) = (word(place.file_name()), word(from.file_stem()));
+    // Writes the reason first: a damaged file without a reason would be a riddle.
+    aec_base::file::write_atomic(Path::new(&beside), format!("{experiment}/{stem}\n{reason}\n").as_bytes())?;
+    fs_err::rename(from, to)?;
+    for directory in [Some(place), from.parent()].into_iter().flatten() {
+        fs_err::File::open(directory)?.sync_all()?;
     }
-    left.sort();
-    for file in left {
-        // Its writer may have renamed it meanwhile.
-        let Ok(metadata) = file.symlink_metadata() else { continue };
-        if metadata.is_dir() {
-            continue;
-        }
-        let age = metadata.modified().ok().and_then(|modified| modified.elapsed().ok());
-        if age.is_none_or(|age| age < ABANDONED) {
-            repaired.recent += 1;
-            continue;
-        }
-        if mode == Mode::Repair {
-            fs_err::remove_file(&file)?;
-        }
-        repaired.actions.push(Action::Removed { file });
-    }
-    Ok(())
-}
-
-/// Moves a file that is not a record aside, with the reason beside it.
-fn put_aside(
-    ledger: &Ledger,
-    file: &RecordFile,
-    broken: &Broken,
-    mode: Mode,
-    repaired: &mut Repaired,
-) -> io::Result<()> {
-    let from = file.path(ledger);
-    let place = ledger.root().join(DAMAGED).join(file.experiment.as_str());
-    let name = |number: u32| match number {
-        0 => file.file_name(),
-        number => format!("{}.{number}", file.file_name()),
-    };
-    let free =
-        (0..=u32::MAX).map(|number| place.join(name(number))).find(|path| path.symlink_metadata().is_err());
-    let Some(to) = free else { return Err(io::ErrorKind::AlreadyExists.into()) };
-    let reason = broken.problem.what.clone();
-    if mode == Mode::Repair {
-        fs_err::create_dir_all(&place)?;
-        let mut beside = to.clone().into_os_string();
-        beside.push(".reason.txt");
-        // Writes the reason first: a damaged file without a reason would be a riddle.
-        aec_base::file::write_atomic(Path::new(&beside), format!("{}\n{reason}\n", file.id()).as_bytes())?;
-        fs_err::rename(&from, &to)?;
-        for directory in [place.as_path(), ledger.experiment(&file.experiment).path()] {
-            fs_err::File::open(directory)?.sync_all()?;
-        }
-    }
-    repaired.actions.push(Action::PutAside { file: from, to, reason });
     Ok(())
 }
 
@@ -193,7 +281,7 @@ mod tests {
 
     use super::*;
     use crate::example;
-    use crate::verify::{Depth, verify};
+    use crate::verify::{Depth, Scope, verify};
 
     fn name(text: &str) -> Name {
         Name::parse(text).unwrap()
@@ -240,7 +328,14 @@ mod tests {
         let reason = fs_err::read_to_string(ledger.root().join("_damaged/exp/b.json.reason.txt")).unwrap();
         assert!(reason.starts_with("exp/b\nthe record is not valid JSON"), "{reason}");
         // Missing records are still reported.
-        let found = verify(&ledger, &name("exp"), Depth::Full).unwrap().problems;
+        let found = verify(
+            &Scope { ledger: &ledger, jobs: &ledger.root().join("jobs") },
+            None,
+            &name("exp"),
+            Depth::Full,
+        )
+        .unwrap()
+        .problems;
         assert_eq!(found.iter().map(|problem| problem.id.as_deref().unwrap()).collect::<Vec<_>>(), ["L032"]);
         // A second repair has nothing to do; a second damaged file of the same name does not replace the first.
         assert_eq!(

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use aec_base::content::ContentStore;
 use aec_base::digest::Digest;
+use aec_base::json;
 use aec_base::name::Name;
 use aec_base::staging::{Staging, sync_all, sync_parent};
 
@@ -261,10 +262,7 @@ impl WriterThread {
         if exists || self.seen.contains(&name) {
             return Err(CommitError::Exists { trial: record.trial_id.clone(), attempt: record.attempt });
         }
-        let bytes = record.to_json().map_err(|error| storage(&error))?.into_bytes();
-        if bytes.len() as u64 > RECORD_LIMIT {
-            return Err(storage(&"the record is longer than a ledger reads"));
-        }
+        let bytes = readable(record).map_err(|error| storage(&error))?;
         let contents = self.small_contents(record).map_err(|error| storage(&error))?;
         let digest = Digest::of(&bytes);
         let link = Link::after(self.head, self.sequence + 1, &record.trial_id, record.attempt, digest);
@@ -327,5 +325,49 @@ impl WriterThread {
         sync_all(self.ledger.root())?;
         self.durable.clear();
         self.journal.clear()
+    }
+}
+
+/// The text of a record as a ledger can read it again. What an agent or its verifier wrote may be too large or too deep
+/// for that; it is left out then, because a record that nobody can read would take the trial out of every mean.
+fn readable(record: &TrialRecord) -> io::Result<Vec<u8>> {
+    let text = |record: &TrialRecord| {
+        let bytes = record.to_json()?.into_bytes();
+        let is_short = bytes.len() as u64 <= RECORD_LIMIT;
+        let is_flat = json::check(&bytes, json::Limits::USUAL).is_ok();
+        io::Result::Ok((is_short && is_flat).then_some(bytes))
+    };
+    if let Some(bytes) = text(record)? {
+        return Ok(bytes);
+    }
+    text(&record.without_foreign_values())?
+        .ok_or_else(|| io::Error::other("the record is longer or deeper than a ledger reads"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::example;
+
+    /// An agent could end its run with a record that was too long, or have one that no command could read.
+    #[test]
+    fn what_makes_a_record_unreadable_is_left_out_of_it() {
+        let deep = (0..125).fold(json!(1), |inner, _| json!([inner]));
+        let wide = Value::Array(vec![json!([0]); 300_000]);
+        let long = (0..110).fold(Value::Array(vec![json!(0); 345_000]), |inner, _| json!([inner]));
+        for foreign in [deep, wide, long] {
+            let mut record = example::record("x", "t", 1);
+            let whole = readable(&record).unwrap();
+            assert_eq!(whole, record.to_json().unwrap().into_bytes());
+            record.outputs.agent_result.insert("mine".to_owned(), foreign.clone());
+            if let Some(evaluation) = &mut record.evaluation {
+                evaluation.breakdown = Some(foreign);
+            }
+            let read: TrialRecord = json::from_slice(&readable(&record).unwrap()).unwrap();
+            assert_eq!((read.outcome, read.reward()), (record.outcome, record.reward()));
+            assert!(read.outputs.agent_result.contains_key("left_out"), "{:?}", read.outputs.agent_result);
+        }
     }
 }

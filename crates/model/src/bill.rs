@@ -4,10 +4,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::event::{CallEvent, Charged};
 use crate::failure::Failure;
-use crate::message::{Part, Reply, Request};
+use crate::message::{Part, Reply, Request, Usage};
 use crate::meter::{Account, Charge, Quote, Refusal, Reservation};
 use crate::money::MicroDollars;
-use crate::price::{Bound, Price, input_bound, output_bound};
+use crate::price::{Bound, DEFAULT_IMAGE_TOKENS, Price, input_bound, output_bound};
+
+/// A usage may exceed the bound of its request, because providers add prompts and thoughts of their own. This many times
+/// the bound is not more tokens, but a mistake.
+const MOST_TIMES: u64 = 16;
+
+/// Tokens that one call may always report, however small its request is: more than a model takes in.
+const MOST_PLAUSIBLE: u64 = 2_000_000;
 
 /// Upper bounds of a request's tokens.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +33,20 @@ impl Size {
         // A token is about four bytes, and few answers use their whole limit.
         const USUAL_ANSWER: u64 = 1024;
         self.input.tokens / 4 + self.output.min(USUAL_ANSWER)
+    }
+
+    /// Takes a usage that cannot be true away from a reply, and returns it: it would be booked as money that nobody was
+    /// asked for. The call is then charged as one whose provider reports no usage.
+    pub(crate) fn doubt(&self, reply: &mut Reply) -> Option<Usage> {
+        let images = self.input.images.saturating_mul(DEFAULT_IMAGE_TOKENS);
+        let most = self.input.tokens.saturating_add(images).saturating_add(self.output);
+        let plausible = most.saturating_mul(MOST_TIMES).max(MOST_PLAUSIBLE);
+        if reply.usage?.total() > plausible { reply.usage.take() } else { None }
+    }
+
+    /// The most that it can take.
+    pub(crate) fn quote(&self, model: &str, price: Option<&Price>) -> Quote {
+        Quote::new(model, price, self.input, self.output)
     }
 
     /// The most that it can cost.
@@ -67,8 +88,7 @@ impl<'a> Bill<'a> {
         price: Option<&'a Price>,
         size: Size,
     ) -> Result<Self, Refusal> {
-        let quote = Quote::new(model, price, size.input, size.output);
-        let reservation = Some(account.reserve(quote).await?);
+        let reservation = Some(account.reserve(size.quote(model, price)).await?);
         Ok(Self { reservation, price, size, sent: Sent::default() })
     }
 
@@ -98,7 +118,7 @@ impl<'a> Bill<'a> {
 
     /// The most that the attempt can take, however it ends.
     pub(crate) fn most(&self) -> Charged {
-        let most = Quote::new("", self.price, self.size.input, self.size.output);
+        let most = self.size.quote("", self.price);
         Charged { usage: None, tokens: most.tokens, cost: most.money }
     }
 

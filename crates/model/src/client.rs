@@ -16,8 +16,8 @@ use crate::endpoint::{Endpoint, Limits};
 use crate::event::{CallEvent, Charged};
 use crate::failure::{Failure, FailureKind};
 use crate::gate::Share;
-use crate::message::{Reply, Request};
-use crate::meter::Account;
+use crate::message::{Reply, Request, Usage};
+use crate::meter::{Account, Quote};
 use crate::offline::Offline;
 use crate::price::{Missing, Price, PriceList};
 use crate::replicas::{Replica, Replicas};
@@ -251,6 +251,16 @@ impl Model {
         }
     }
 
+    /// The most that a call with this request can take, at the most expensive endpoint.
+    pub fn quote(&self, request: &Request) -> Quote {
+        let size = Size::of(request);
+        let price = match &*self.destination {
+            Destination::Offline(_, price) => price.as_ref(),
+            Destination::Replicas(replicas) => replicas.dearest(|price| size.cost(price)),
+        };
+        size.quote(&self.name, price)
+    }
+
     /// The most tokens that one call may read and write together: the least of its endpoints, if the price list has it.
     pub fn context_window(&self) -> Option<u64> {
         self.prices().into_iter().flatten().filter_map(|price| price.context_window).min()
@@ -341,10 +351,11 @@ impl Model {
             endpoint: OFFLINE.to_owned(),
             at_most: Some(bill.most()),
         });
-        let outcome = model.answer(request);
+        let mut outcome = model.answer(request);
+        let implausible = outcome.as_mut().ok().and_then(|reply| Size::of(request).doubt(reply));
         let charged = bill.close(outcome.as_ref());
         let outcome = outcome.and_then(inspected);
-        journal.ended(1, 0, &outcome, charged, None);
+        journal.ended((1, 0), &outcome, charged, implausible, None);
         outcome
     }
 
@@ -378,8 +389,9 @@ impl Model {
             let started = Instant::now();
             pass.send();
             let sending = shared.transport.attempt(&replica.line, request, manner, bill.sent());
-            let outcome = within(scope.deadline, sending).await.and_then(|outcome| outcome);
+            let mut outcome = within(scope.deadline, sending).await.and_then(|outcome| outcome);
             let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+            let implausible = outcome.as_mut().ok().and_then(|reply| size.doubt(reply));
             let charged = bill.close(outcome.as_ref());
             pass.used_tokens(charged.tokens);
             drop(pass);
@@ -390,13 +402,13 @@ impl Model {
                 if course.manner.is_some() {
                     replica.line.keep(manner);
                 }
-                journal.ended(attempt, elapsed_ms, &outcome, charged, None);
+                journal.ended((attempt, elapsed_ms), &outcome, charged, implausible, None);
                 return outcome;
             };
             let has_other = replicas.has_other(replica);
             chosen.failed(failure, has_other);
             let wait = course.next(failure, replicas, replica, manner, has_other, &shared.retry);
-            journal.ended(attempt, elapsed_ms, &outcome, charged, wait);
+            journal.ended((attempt, elapsed_ms), &outcome, charged, implausible, wait);
             let Some(wait) = wait else { return outcome };
             within(scope.deadline, tokio::time::sleep(wait)).await?;
         }
@@ -495,10 +507,10 @@ impl Journal<'_> {
     /// Records the end of an attempt.
     fn ended(
         &mut self,
-        attempt: u32,
-        elapsed_ms: u64,
+        (attempt, elapsed_ms): (u32, u64),
         outcome: &Result<Reply, Failure>,
         charged: Charged,
+        implausible: Option<Usage>,
         wait: Option<Duration>,
     ) {
         self.add(match outcome {
@@ -508,6 +520,7 @@ impl Journal<'_> {
                 usage: reply.usage,
                 cost: charged.cost,
                 tokens_at_most: reply.usage.is_none().then_some(charged.tokens),
+                implausible,
             },
             Err(failure) => CallEvent::Failed {
                 attempt,

@@ -1,5 +1,6 @@
 //! Events of a call, for logs, trajectories and cassettes. A replayed call gives the same events.
 
+use aec_base::secret::Redactor;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -49,7 +50,21 @@ pub enum CallEvent {
         /// Upper bound of its tokens, when the provider did not report them.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tokens_at_most: Option<u64>,
+        /// What the provider reported, if it is more than this call can have used. It is not charged.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        implausible: Option<Usage>,
     },
+}
+
+impl CallEvent {
+    /// Scrubs text from people and providers. Returns whether there was anything to scrub.
+    pub fn scrub(&mut self, redactor: &Redactor) -> bool {
+        match self {
+            Self::Attempt { endpoint, attempt: _, at_most: _ } => redactor.scrub_text(endpoint),
+            Self::Failed { failure, .. } => redactor.scrub_text(&mut failure.message),
+            Self::Answered { .. } => false,
+        }
+    }
 }
 
 /// The cost of an attempt, or its upper bound.

@@ -146,7 +146,7 @@ impl ToolCall {
         if self.arguments.trim().is_empty() {
             return Some(Map::new());
         }
-        match serde_json::from_str(&self.arguments) {
+        match aec_base::json::from_str(&self.arguments) {
             Ok(Value::Object(object)) => Some(object),
             _ => None,
         }

@@ -1,9 +1,10 @@
 //! The Python sources that every package contains. They are the same in all packages; only `tasks.json` differs.
 
 /// Path in the module, and text.
-pub(crate) const FILES: [(&str, &str); 13] = [
+pub(crate) const FILES: [(&str, &str); 14] = [
     ("__init__.py", include_str!("../../../python/environment/__init__.py")),
     ("core.py", include_str!("../../../python/environment/core.py")),
+    ("interpreter.py", include_str!("../../../python/environment/interpreter.py")),
     ("judge.py", include_str!("../../../python/environment/judge.py")),
     ("launcher.py", include_str!("../../../python/environment/launcher.py")),
     ("loading.py", include_str!("../../../python/environment/loading.py")),

@@ -1,11 +1,11 @@
 //! Writes a package: completely or not at all, and never over anything that is not a package.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use aec_base::digest::{Digest, Hasher};
 use aec_base::staging::{Staging, sync_all};
-use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use crate::assemble::Assembled;
 use crate::project::{PackageName, pyproject, readme};
@@ -58,8 +58,7 @@ pub fn write(name: &PackageName, assembled: &Assembled, below: &Path) -> Result<
     }
     sync_all(&made)?;
     if there {
-        // After the exchange the old package is the staged one, and is deleted with the staging directory.
-        renameat_with(CWD, &made, CWD, &place, RenameFlags::EXCHANGE).map_err(io::Error::from)?;
+        staging.replace(&made, &place)?;
     } else {
         staging.publish(&made, &place)?;
     }
@@ -99,11 +98,14 @@ fn files(name: &PackageName, assembled: &Assembled) -> io::Result<Vec<(String, V
     tasks.push(b'\n');
     let mut tools = serde_json::to_vec_pretty(&aec_run::harness::tools::table())?;
     tools.push(b'\n');
+    let mut filter = serde_json::to_vec_pretty(&filter_file()?)?;
+    filter.push(b'\n');
     let project = pyproject(name, manifest);
     let mut files = vec![
         ("README.md".to_owned(), readme(name, manifest).into_bytes()),
         ("pyproject.toml".to_owned(), project.clone().into_bytes()),
         (format!("{module}/pyproject.toml"), project.into_bytes()),
+        (format!("{module}/filter.json"), filter),
         (format!("{module}/tasks.json"), tasks),
         (format!("{module}/tools.json"), tools),
     ];
@@ -118,4 +120,14 @@ fn files(name: &PackageName, assembled: &Assembled) -> io::Result<Vec<(String, V
     );
     files.sort();
     Ok(files)
+}
+
+/// The filter of system calls by processor, as hexadecimal text: the same that the rooms of this program have.
+fn filter_file() -> io::Result<BTreeMap<&'static str, Vec<String>>> {
+    let text = |bytes: Vec<u8>| -> String {
+        let halves = bytes.into_iter().flat_map(|byte| [byte >> 4, byte & 15]);
+        halves.filter_map(|half| char::from_digit(half.into(), 16)).collect()
+    };
+    let filters = aec_sandbox::portable_filters()?.into_iter();
+    Ok(filters.map(|(processor, programs)| (processor, programs.into_iter().map(text).collect())).collect())
 }

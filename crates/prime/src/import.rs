@@ -17,6 +17,7 @@ use aec_run::elsewhere::ForeignJudging;
 use aec_run::import::foreign::{Answer, Foreign, ForeignAgent, ForeignTrial, Identity, Left, Told, keep};
 use aec_run::import::{ImportError, Importer, KnownTasks, RolloutKey, Row as RolloutRow, is_agents_doing};
 use aec_run::task::PreparedTask;
+use aec_task::id::TaskId;
 use bytes::Bytes;
 use indexmap::IndexMap;
 use serde_json::{Value, json};
@@ -296,7 +297,8 @@ fn task_id(rollout: &Rollout, run: &Run, tasks: &KnownTasks<'_>) -> String {
     let is_sure = |id: &&String| task.id_source == Some(IdSource::Info) || tasks.position(id).is_some();
     task.task_id.as_ref().filter(is_sure).cloned().unwrap_or_else(|| {
         let environment = run.environment.as_deref().unwrap_or("environment");
-        format!("prime/{environment}/{}", rollout.example_id.as_deref().unwrap_or("unknown"))
+        let example = rollout.example_id.as_deref().unwrap_or("unknown");
+        TaskId::nearest(&format!("prime/{environment}/{example}")).to_string()
     })
 }
 

@@ -75,14 +75,14 @@ function intervalChart(title, rows, range, note) {
       drawing.append(svg(`path.whisker.s${row.series % 7}`, { d: path }));
     }
     if (known(row.mean)) drawing.append(marker(row.series, x(row.mean), y));
-    const numbers = known(row.mean) ? `${row.mean.toFixed(3)}  ${known(row.low) ? `[${row.low.toFixed(3)}, ${row.high.toFixed(3)}]` : ""}` : "no reward";
+    const numbers = known(row.mean) ? `${row.mean.toFixed(3)}${row.mark || ""}  ${known(row.low) ? `[${row.low.toFixed(3)}, ${row.high.toFixed(3)}]` : ""}` : "no reward";
     drawing.append(svg("text.number", { x: right, y: y + 4 }, svg("title", null, plural(row.n, "trial")), numbers));
   });
   return figure(title, drawing, note && h("p.hint", null, note));
 }
 
 function agentChart(report) {
-  const rows = report.agents.map((a, n) => ({ label: report.labels[n], series: n, mean: a.mean, low: a.low, high: a.high, n: a.trials }));
+  const rows = report.agents.map((a, n) => ({ label: report.labels[n], series: n, mean: a.mean, mark: a.unknown ? "*" : "", low: a.low, high: a.high, n: a.trials }));
   return intervalChart("Mean reward with 95 % interval", rows, rewardRange(rows.flatMap((row) => [row.low, row.high, row.mean])));
 }
 
@@ -214,7 +214,7 @@ function taskChart(report, open) {
       const go = tasks.length === 1 ? { click: () => open(row, tasks[0]) } : {};
       drawing.append(svg(known(cell) ? "rect.heat" : "rect.none", { ...box, ...go, "fill-opacity": known(cell) ? 0.07 + 0.93 * Math.min(1, Math.max(0, cell)) : 1 }, title));
     });
-    drawing.append(svg("text.number", { x: NAMES + columns.length * width + 8, y: y + 14 }, decimals(a.mean, 3)));
+    drawing.append(svg("text.number", { x: NAMES + columns.length * width + 8, y: y + 14 }, decimals(a.mean, 3) + (a.unknown ? "*" : "")));
   });
   drawing.append(svg("text.tick", { x: NAMES, y: report.agents.length * 20 + 14 }, `← lower mean over all agents · ${plural(order.length, "task")}${share > 1 ? `, ${share} to a column` : ""} · higher →   stronger colour: more reward · outlined: none`));
   const shown = order.slice(0, 300);

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use aec_base::digest::Digest;
 use serde::Serialize;
 
+use crate::faults::{FaultRate, fault_rates};
 use crate::group::{Cell, Group, Sum, Unit, cells};
 use crate::selection::{Agent, Selection, Task};
 
@@ -19,6 +20,8 @@ pub struct Evaluation {
     pub missing: usize,
     pub overall: Group,
     pub by: Tables,
+    /// Whether agents differ in faults that are not part of the mean.
+    pub fault_rates: Vec<FaultRate>,
     /// Warnings about the numbers.
     pub notes: Vec<String>,
 }
@@ -40,17 +43,20 @@ pub fn evaluate(selection: &Selection, unit: Unit) -> Evaluation {
     let unknown = || "unknown".to_owned();
     let names = agent_names(&selection.agents);
     let agent_name = |agent: &Agent| names.get(&agent.digest).cloned().unwrap_or_else(|| agent.name.clone());
+    let overall =
+        sums.by(|_, _| "all".to_owned()).pop().unwrap_or_else(|| Sum::default().finish("all".to_owned()));
+    let agents = sums.by(|_, agent| agent_name(agent));
+    let rates = fault_rates(agents.iter().map(|group| (group.name.as_str(), group.faults, group.counted)));
+    let mut notes = notes(selection, &overall);
+    notes.extend(rates.iter().filter_map(FaultRate::note));
     Evaluation {
         experiments: selection.experiments.iter().map(|experiment| experiment.id.clone()).collect(),
         unit,
         planned: selection.trials.len() + missing,
         missing,
-        overall: sums
-            .by(|_, _| "all".to_owned())
-            .pop()
-            .unwrap_or_else(|| Sum::default().finish("all".to_owned())),
+        overall,
         by: Tables {
-            agent: sums.by(|_, agent| agent_name(agent)),
+            agent: agents,
             model: sums.by(|_, agent| agent.model.clone().unwrap_or_else(|| "none".to_owned())),
             harness: sums.by(|_, agent| agent.harness.clone()),
             difficulty: by_difficulty(sums.by(|task, _| task.difficulty.clone().unwrap_or_else(unknown))),
@@ -58,7 +64,8 @@ pub fn evaluate(selection: &Selection, unit: Unit) -> Evaluation {
             family: sums.by(|task, _| task.family.clone()),
             task: sums.by(|task, _| task.id.clone()),
         },
-        notes: notes(selection),
+        fault_rates: rates,
+        notes,
     }
 }
 
@@ -105,6 +112,11 @@ impl<'a> Sums<'a> {
         for missing in &selection.missing {
             groups.entry(name(&missing.task, &missing.agent)).or_default().miss(missing);
         }
+        for names in selection.withheld_by(name) {
+            for name in names {
+                groups.entry(name).or_default().withhold();
+            }
+        }
         groups.into_iter().map(|(name, sum)| sum.finish(name)).collect()
     }
 }
@@ -123,8 +135,10 @@ fn by_difficulty(mut groups: Vec<Group>) -> Vec<Group> {
     groups
 }
 
-fn notes(selection: &Selection) -> Vec<String> {
+fn notes(selection: &Selection, overall: &Group) -> Vec<String> {
     let mut notes = Vec::new();
+    notes.extend(overall.unknown.map(|unknown| unknown.sentence(overall.counted)));
+    notes.extend(selection.foreign());
     let missing: usize = selection.missing.iter().map(|missing| missing.count).sum();
     if missing > 0 {
         let planned = missing + selection.trials.len();

@@ -28,7 +28,7 @@ impl Floors {
     /// Reads the output of `audit --json`, with or without its envelope.
     pub fn parse(text: &str) -> Result<Self, String> {
         let document: Value =
-            serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))?;
+            aec_base::json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))?;
         let data = document.get("data").unwrap_or(&document);
         let audits = data.get("audits").and_then(Value::as_array).ok_or("it has no list `audits`")?;
         let mut floors = BTreeMap::new();

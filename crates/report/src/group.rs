@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use aec_judge::verdict::Outcome;
+use aec_ledger::unknown::Unknown;
 use serde::Serialize;
 
 use crate::evaluate::{agent_names, families};
+use crate::faults::Faults;
 use crate::selection::{Missing, Selection, Took, Trial, is_full};
 use crate::stats::{Cluster, Confidence, Interval, clustered_mean_logit, pass_at_k, pass_hat_k};
 
@@ -38,7 +40,7 @@ pub struct Denominators {
     pub as_run: Option<f64>,
     /// Without trials that failed through no fault of the agent. This is the mean reward.
     pub without_infra: Option<f64>,
-    /// All planned trials; those without a reward count as 0.
+    /// All planned trials; those without a reward that counts are 0, also what was withheld or is not verified.
     pub worst_case: Option<f64>,
 }
 
@@ -62,11 +64,15 @@ pub struct Group {
     pub tasks: usize,
     /// Trials by outcome, without outcomes that do not occur.
     pub outcomes: BTreeMap<Outcome, usize>,
+    pub faults: Faults,
     /// Trials behind the mean.
     pub counted: usize,
     /// Mean reward, without trials that failed through no fault of the agent.
     pub mean_reward: Option<f64>,
     pub interval: Option<Interval>,
+    /// Trials whose rewards are unknown, and what they may do to the mean; absent if there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unknown: Option<Unknown>,
     pub standard_error: Option<f64>,
     pub denominators: Denominators,
     /// Trials with full reward.
@@ -82,6 +88,29 @@ pub struct Group {
     /// Dollars of all attempts per solved trial.
     pub cost_per_solved: Option<f64>,
     pub mean_seconds: Option<f64>,
+}
+
+impl Group {
+    /// The mean reward that ranks count: what is unknown is 0.
+    pub fn sure_mean(&self) -> Option<f64> {
+        let mean = self.mean_reward?;
+        Some(self.unknown.map_or(mean, |unknown| unknown.low))
+    }
+
+    /// The interval of the mean, wide enough for what is unknown.
+    #[expect(clippy::cast_precision_loss, reason = "counts of trials are far below 2^52")]
+    pub fn sure_interval(&self) -> Option<Interval> {
+        let interval = self.interval?;
+        let Some(unknown) = self.unknown else { return Some(interval) };
+        let (known, hidden) = (self.counted as f64, unknown.count() as f64);
+        let all = known + hidden;
+        Some(Interval { low: interval.low * known / all, high: (interval.high * known + hidden) / all })
+    }
+
+    /// What is written after a mean that is not of all trials.
+    pub fn mark(&self) -> &'static str {
+        if self.unknown.is_some() { "*" } else { "" }
+    }
 }
 
 /// The rewards that count, by unit: of all trials, or of one agent.
@@ -107,6 +136,7 @@ pub(crate) struct Cell {
     pub(crate) agent: usize,
     trials: usize,
     outcomes: [usize; Outcome::ALL.len()],
+    faults: Faults,
     rewards: Cluster,
     solved: usize,
     nonzero: usize,
@@ -140,6 +170,7 @@ impl Cell {
             agent,
             trials: 0,
             outcomes: [0; Outcome::ALL.len()],
+            faults: Faults::default(),
             rewards: Cluster::default(),
             solved: 0,
             nonzero: 0,
@@ -152,6 +183,7 @@ impl Cell {
         self.trials += 1;
         let place = Outcome::ALL.iter().position(|outcome| *outcome == trial.outcome);
         self.outcomes[place.unwrap_or_default()] += 1;
+        self.faults.count(trial.outcome, trial.fault_kind.as_deref());
         self.took.add(&trial.took);
         self.seconds += trial.seconds;
         if let Some(reward) = trial.counted() {
@@ -166,7 +198,9 @@ impl Cell {
 pub(crate) struct Sum {
     trials: usize,
     missing: usize,
+    withheld: usize,
     outcomes: [usize; Outcome::ALL.len()],
+    faults: Faults,
     rewards: BTreeMap<usize, Cluster>,
     tasks: BTreeSet<usize>,
     /// Tries and solved tries, by task and agent.
@@ -180,6 +214,7 @@ impl Sum {
     pub(crate) fn add(&mut self, cell: &Cell, unit: usize) {
         self.trials += cell.trials;
         self.outcomes.iter_mut().zip(cell.outcomes).for_each(|(sum, count)| *sum += count);
+        self.faults.add(cell.faults);
         self.tasks.insert(cell.task);
         self.took.add(&cell.took);
         self.seconds += cell.seconds;
@@ -188,6 +223,11 @@ impl Sum {
             self.rewards.entry(unit).or_default().merge(cell.rewards);
             self.tries.push((cell.rewards.count, cell.solved));
         }
+    }
+
+    /// Adds a trial whose record a package withheld.
+    pub(crate) fn withhold(&mut self) {
+        self.withheld += 1;
     }
 
     pub(crate) fn miss(&mut self, missing: &Missing) {
@@ -209,6 +249,8 @@ impl Sum {
         let of = |outcome: Outcome| outcomes.get(&outcome).copied().unwrap_or(0);
         let faults = of(Outcome::InfraFault) + of(Outcome::VerifierFault);
         let never = of(Outcome::Cancelled) + self.missing;
+        let unknown = Unknown::of(sum, counted, self.withheld, of(Outcome::Unverified));
+        let hidden = unknown.map_or(0, |unknown| unknown.count());
         let solved: usize = self.tries.iter().map(|tries| tries.1).sum();
         let priced = self.took.without_cost == 0;
         Group {
@@ -216,14 +258,16 @@ impl Sum {
             trials: self.trials,
             missing: self.missing,
             tasks: self.tasks.len(),
+            faults: self.faults,
             counted,
             mean_reward: estimate.as_ref().map(|estimate| estimate.mean),
             interval: estimate.as_ref().and_then(|estimate| estimate.interval),
+            unknown,
             standard_error: estimate.as_ref().and_then(|estimate| estimate.standard_error),
             denominators: Denominators {
                 as_run: over(faults),
                 without_infra: over(0),
-                worst_case: over(faults + never),
+                worst_case: over(faults + never + hidden),
             },
             solved,
             solve_rate: (counted > 0).then(|| solved as f64 / counted as f64),

@@ -3,8 +3,9 @@
 use serde::Serialize;
 
 use crate::evaluate::{agent_names, families};
+use crate::faults::{FaultRate, fault_rates};
 use crate::group::{Group, Sum, Unit, cells};
-use crate::selection::Selection;
+use crate::selection::{Agent, Selection};
 use crate::stats::Interval;
 
 /// Best first.
@@ -16,13 +17,15 @@ pub struct Leaderboard {
     /// Tasks of all agents together.
     pub tasks: usize,
     pub rows: Vec<Row>,
+    /// Whether agents differ in faults that are not part of the mean.
+    pub fault_rates: Vec<FaultRate>,
     /// Warnings about the order.
     pub notes: Vec<String>,
 }
 
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// Rank by mean reward, from 1; absent without a mean.
+    /// Rank by mean reward, with what is unknown as 0, from 1; absent without a mean.
     pub rank: Option<usize>,
     /// The ranks that the intervals allow.
     pub ranks: Option<(usize, usize)>,
@@ -50,8 +53,22 @@ pub fn leaderboard(selection: &Selection, unit: Unit) -> Leaderboard {
             sums[at].miss(missing);
         }
     }
-    let mut rows: Vec<Row> = selection
-        .agents
+    let mut agents = selection.agents.clone();
+    // An agent may have nothing but trials that were withheld.
+    for withheld in &selection.withheld {
+        if let Some((_, agent)) = &withheld.of
+            && !agents.contains(agent)
+        {
+            agents.push(agent.clone());
+        }
+    }
+    sums.resize_with(agents.len(), Sum::default);
+    taken.resize_with(agents.len(), std::collections::BTreeSet::new);
+    for names in selection.withheld_by(|_, agent| agent.digest.to_string()) {
+        let is_its = |(agent, _): &(&Agent, &mut Sum)| names.contains(&agent.digest.to_string());
+        agents.iter().zip(&mut sums).filter(is_its).for_each(|(_, sum)| sum.withhold());
+    }
+    let mut rows: Vec<Row> = agents
         .iter()
         .zip(sums)
         .zip(&taken)
@@ -68,26 +85,32 @@ pub fn leaderboard(selection: &Selection, unit: Unit) -> Leaderboard {
             }
         })
         .collect();
-    let mean = |row: &Row| row.group.mean_reward.unwrap_or(f64::NEG_INFINITY);
+    let mean = |row: &Row| row.group.sure_mean().unwrap_or(f64::NEG_INFINITY);
     rows.sort_by(|a, b| mean(b).total_cmp(&mean(a)).then_with(|| a.agent.cmp(&b.agent)));
     rank(&mut rows);
+    let rates = fault_rates(rows.iter().map(|row| (row.agent.as_str(), row.group.faults, row.group.counted)));
+    let mut notes = notes(selection, &rows);
+    notes.extend(rates.iter().filter_map(FaultRate::note));
     Leaderboard {
         experiments: selection.experiments.iter().map(|experiment| experiment.id.clone()).collect(),
         unit,
         tasks: selection.tasks.len(),
-        notes: notes(selection, &rows),
+        fault_rates: rates,
+        notes,
         rows,
     }
 }
 
-/// Agents with the same mean share a rank. An agent may have any rank that the intervals do not rule out; without an
-/// interval, nothing is ruled out.
+/// Agents with the same mean share a rank; trials whose rewards are unknown count as 0 in it. An agent may have any
+/// rank that the intervals do not rule out; without an interval, nothing is ruled out.
 fn rank(rows: &mut [Row]) {
-    let means: Vec<Option<f64>> = rows.iter().map(|row| row.group.mean_reward).collect();
+    let means: Vec<Option<f64>> = rows.iter().map(|row| row.group.sure_mean()).collect();
     let spans: Vec<Option<Interval>> = rows
         .iter()
         .map(|row| {
-            row.group.interval.or_else(|| row.group.mean_reward.map(|_| Interval { low: 0.0, high: 1.0 }))
+            row.group
+                .sure_interval()
+                .or_else(|| row.group.mean_reward.map(|_| Interval { low: 0.0, high: 1.0 }))
         })
         .collect();
     let ranked = means.iter().flatten().count();
@@ -115,6 +138,11 @@ fn notes(selection: &Selection, rows: &[Row]) -> Vec<String> {
     if missing > 0 {
         notes.push(format!("{missing} planned trials have no record; WORST counts them as 0"));
     }
+    for row in rows {
+        let unknown = row.group.unknown.map(|unknown| unknown.sentence(row.group.counted));
+        notes.extend(unknown.map(|said| format!("{}: {said}", row.agent)));
+    }
+    notes.extend(selection.foreign());
     notes.extend(Selection::mixed_orders(&selection.answer_orders));
     notes
 }

@@ -4,6 +4,7 @@
 pub mod behaviour;
 pub mod compare;
 pub mod evaluate;
+pub mod faults;
 pub mod fields;
 pub mod floors;
 pub mod frame;
@@ -20,4 +21,5 @@ pub mod sizing;
 pub mod stats;
 pub mod trace;
 pub mod traces;
+pub mod withheld;
 pub mod work;

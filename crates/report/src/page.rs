@@ -25,7 +25,9 @@ const ANSWER_LIMIT: u64 = 256 * 1024;
 /// Explains the numbers of the page.
 const METHOD: &str = "The mean reward leaves out trials that failed through no fault of the agent and counts an agent \
     that left nothing to judge as 0; \u{201c}as run\u{201d} counts every fault as 0, \u{201c}worst case\u{201d} also what was planned and not \
-    run. Intervals are at 95 % with tasks as units: repetitions of one task say nothing about other tasks.";
+    run, was withheld or is not verified. A mean marked with * is not of all trials. \u{201c}Faults\u{201d} are trials that are \
+    left out of the mean, \u{201c}crashed\u{201d} those whose program ended with an error and left no answer; they count. \
+    Intervals are at 95 % with tasks as units: repetitions of one task say nothing about other tasks.";
 
 struct Shown {
     facts: TraceFacts,
@@ -195,11 +197,14 @@ fn agents(selection: &Selection, evaluation: &Evaluation) -> Vec<html::Agent> {
                 trials: group.map_or(0, |group| group.trials as u64),
                 scored: group.map_or(0, |group| group.counted as u64),
                 mean: known(|group| group.mean_reward),
+                unknown: group.and_then(|group| Some(group.unknown?.text(group.counted))),
                 low: known(|group| group.interval.map(|span| span.low)),
                 high: known(|group| group.interval.map(|span| span.high)),
                 as_run: known(|group| group.denominators.as_run),
                 without_infra: known(|group| group.denominators.without_infra),
                 worst_case: known(|group| group.denominators.worst_case),
+                faults: group.map_or(0, |group| group.faults.uncounted as u64),
+                crashed: group.map_or(0, |group| group.faults.crashed as u64),
                 pass_rate: known(|group| group.solve_rate),
                 cost: took.map(|took| took.cost_usd),
                 unpriced: took.map_or(0, |took| took.without_cost),

@@ -10,6 +10,8 @@ use aec_judge::verdict::Outcome;
 use aec_ledger::index::{Attempts, Brief, Filter, Index, IndexError};
 use serde::Serialize;
 
+use crate::withheld::Withheld;
+
 /// A task at one revision.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct Task {
@@ -52,6 +54,8 @@ pub struct Trial {
     pub outcome: Outcome,
     pub fault_kind: Option<Box<str>>,
     pub reward: Option<f64>,
+    /// Whether the reward was not given here: `elsewhere`, or `trusted` if it counts only because the user said so.
+    pub foreign: Option<&'static str>,
     /// The cost of all its attempts.
     pub took: Took,
     /// Seconds from start to end of the latest attempt.
@@ -74,8 +78,8 @@ impl Took {
     pub fn add(&mut self, other: &Self) {
         self.cost_usd += other.cost_usd;
         self.without_cost += other.without_cost;
-        self.tokens_in += other.tokens_in;
-        self.tokens_out += other.tokens_out;
+        self.tokens_in = self.tokens_in.saturating_add(other.tokens_in);
+        self.tokens_out = self.tokens_out.saturating_add(other.tokens_out);
         self.without_tokens += other.without_tokens;
         self.model_calls += other.model_calls;
     }
@@ -121,6 +125,10 @@ pub struct Selection {
     pub trials: Vec<Trial>,
     /// Planned trials without a record.
     pub missing: Vec<Missing>,
+    /// Trials whose records packages withheld.
+    pub withheld: Vec<Withheld>,
+    /// Experiments that came as packages.
+    pub packages: BTreeSet<String>,
     /// The orders in which answers were chosen.
     pub answer_orders: BTreeSet<AnswerOrder>,
 }
@@ -281,6 +289,11 @@ impl Reader {
             outcome: brief.outcome,
             fault_kind: brief.fault_kind.map(Into::into),
             reward: brief.reward.filter(|reward| reward.is_finite()),
+            foreign: match brief.judged {
+                Some("elsewhere") => Some("elsewhere"),
+                Some("trusted") => Some("trusted"),
+                _ => None,
+            },
             took,
             seconds: brief.total_seconds,
         });

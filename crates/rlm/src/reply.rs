@@ -46,7 +46,7 @@ impl Reply {
         }
         let mut not_an_object = None;
         for candidate in fenced_blocks(text).into_iter().rev().take(MOST_TRIES).chain([text]) {
-            match serde_json::from_str::<Top>(candidate) {
+            match aec_base::json::from_str::<Top>(candidate) {
                 Ok(Top::Object(pairs)) => return Ok(Self::of(pairs)),
                 Ok(Top::Other(kind)) => {
                     not_an_object.get_or_insert(ReplyError::NotAnObject(kind));
@@ -195,7 +195,7 @@ fn largest_object(text: &str) -> Option<Vec<(String, Value)>> {
             break;
         }
         tries += 1;
-        let mut stream = serde_json::Deserializer::from_str(&text[start..]).into_iter::<Top>();
+        let mut stream = aec_base::json::values::<Top>(&text[start..]);
         if let Some(Ok(Top::Object(pairs))) = stream.next() {
             let length = stream.byte_offset();
             at = start + length.max(1);

@@ -18,9 +18,13 @@ use aec_judge::settle::order::{AnswerOrder, Source, Submitted};
 use aec_judge::submission::SubmissionLimits;
 use aec_ledger::transcript::conversation::CONVERSATION_FILE;
 use aec_ledger::transcript::{self, EventRole, TRAJECTORY_FILE};
-use aec_model::client::{Model, Scope};
+use aec_model::client::{Client, Model, Scope, Setup};
 use aec_model::gateway::Gateway;
 use aec_model::meter::{Budget, Meter, Unpriced};
+use aec_model::price::PriceList;
+use aec_model::retry::RetryPolicy;
+use aec_model::routing::Routes;
+use aec_model::tape::Tape;
 use aec_sandbox::{BareRoom, Limits};
 use aec_task::id::TaskId;
 use aec_task::task::{INSTRUCTION_LIMIT, Tool};
@@ -133,16 +137,16 @@ impl Settings {
         parameters.sampling.max_tokens = Some(number("AGENT_MAX_TOKENS", default));
         parameters.max_turns = number("AGENT_MAX_TURNS", DEFAULT_MAX_TURNS);
         parameters.command_timeout = number("AGENT_COMMAND_TIMEOUT", DEFAULT_COMMAND_TIMEOUT);
-        let tools = match serde_json::from_str::<Vec<ToolEntry>>(env.get("AGENT_TOOLS_JSON").unwrap_or("[]"))
-        {
-            Ok(tools) => tools.into_iter().map(Tool::from).collect(),
-            Err(error) => {
-                let what = format!("AGENT_TOOLS_JSON is not a JSON array of tools: {error}");
-                let fix = "write [{\"name\": …, \"source\": …, \"description\": …}]";
-                problems.push(Problem::error(what).id(FAMILY.number(52)).fix(fix));
-                Vec::new()
-            }
-        };
+        let tools =
+            match aec_base::json::from_str::<Vec<ToolEntry>>(env.get("AGENT_TOOLS_JSON").unwrap_or("[]")) {
+                Ok(tools) => tools.into_iter().map(Tool::from).collect(),
+                Err(error) => {
+                    let what = format!("AGENT_TOOLS_JSON is not a JSON array of tools: {error}");
+                    let fix = "write [{\"name\": …, \"source\": …, \"description\": …}]";
+                    problems.push(Problem::error(what).id(FAMILY.number(52)).fix(fix));
+                    Vec::new()
+                }
+            };
         let order = match env.get("AGENT_ANSWER_ORDER").map(str::trim) {
             None => AnswerOrder::PRESENT,
             Some(name) => AnswerOrder::parse(name).unwrap_or_else(|| {
@@ -173,6 +177,27 @@ impl From<ToolEntry> for Tool {
             if entry.description.is_empty() { format!("Tool: {}", entry.name) } else { entry.description };
         Self { name: entry.name, source: entry.source, description, returns_image: entry.returns_image }
     }
+}
+
+impl EntryReport {
+    /// The report in one line.
+    pub fn line(&self) -> String {
+        let turns = aec_base::text::count(self.turns_used as usize, "turn");
+        format!("{}: {} ({turns})", self.status, self.stop_reason)
+    }
+}
+
+/// The model that the variables name, at the address that they name.
+pub fn model(settings: &Settings, env: &Env) -> Result<Model, Problem> {
+    let routes = Routes::of_agent(env.clone(), &settings.model).map_err(Problem::from)?;
+    let client = Client::new(Setup {
+        routes,
+        prices: PriceList::builtin(),
+        retry: RetryPolicy::default(),
+        tape: Tape::Live,
+        redactor: Redactor::from_env(env),
+    });
+    client.model(&settings.model, None).map_err(Problem::from)
 }
 
 /// Runs the loop and writes the files of the contract.
@@ -351,8 +376,8 @@ fn error_of(end: &End) -> Option<String> {
     match end {
         End::Done | End::Limit(_) => None,
         End::Model(failure) => Some(failure.to_string()),
-        End::Agent(what) | End::Task(what) => Some(what.clone()),
-        End::Room(room) => Some(room.message.clone()),
+        End::Agent(what) | End::Crashed(what) | End::Refused(what) | End::Task(what) => Some(what.clone()),
+        End::Room(room) | End::RoomLost(room) => Some(room.message.clone()),
     }
 }
 

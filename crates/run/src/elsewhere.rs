@@ -131,7 +131,7 @@ pub(crate) fn judge_frozen(
         Err(error) => return Judgement::without_verdict(Settled::unfrozen(&error)),
     };
     let verdict = bench.judge.map(|judge| match &task.verifier {
-        Some(files) => judge.verdict_by(files, &JudgeLimits::from(&task.task), &submission),
+        Some(files) => judge.verdict_by(files, &JudgeLimits::from(&task.task), &task.references, &submission),
         None => judge.verdict(&task.task, &submission),
     });
     Judgement {

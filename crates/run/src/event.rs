@@ -109,7 +109,7 @@ impl TrialEnded {
             reward: record.reward(),
             fault: record.fault.clone(),
             cost: cost.estimated_cost_usd.and_then(MicroDollars::from_dollars),
-            tokens: cost.tokens_in.unwrap_or(0) + cost.tokens_out.unwrap_or(0) + cost.unconfirmed_tokens,
+            tokens: cost.tokens(),
             duration,
             retried: false,
         }

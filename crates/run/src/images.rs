@@ -71,8 +71,8 @@ pub(crate) fn not_given(tasks: &[Task], conditions: &Conditions) -> Vec<Problem>
             );
             let problem = Problem::note(what).id(FAMILY.number(48));
             problem
-                .why("commands find the programs of this machine, and nothing else")
-                .fix("install them here, or use --backend docker")
+                .why("commands find the programs of this machine, and no packages that are installed for Python")
+                .fix("install them here and name their places in compute.local.show, or use --backend docker")
         })
         .collect()
 }

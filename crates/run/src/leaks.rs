@@ -1,7 +1,9 @@
 //! Finds answers of tasks in the prompts and files of agents.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use aec_base::file::{Links, open_regular};
 use aec_base::name::Name;
 use aec_base::parallel;
 use aec_base::problem::Problem;
@@ -11,6 +13,7 @@ use aec_task::task::Task;
 
 use crate::experiment::{FAMILY, Harness};
 use crate::plan::{Conditions, PlannedAgent};
+use crate::planning::AGENT_FILE_LIMIT;
 
 /// Number of tasks that one thread takes at a time.
 const CHUNK: usize = 8;
@@ -43,7 +46,12 @@ fn said(root: &Path, agents: &[PlannedAgent], conditions: &Conditions) -> Vec<Sa
         }
         for file in &agent.files {
             let path = root.join(&file.path);
-            if let Ok(bytes) = fs_err::read(&path) {
+            if let Ok((opened, _)) = open_regular(&path, AGENT_FILE_LIMIT, Links::Follow) {
+                let mut bytes = Vec::new();
+                // A file that cannot be read to its end is refused when the trial begins.
+                if opened.take(AGENT_FILE_LIMIT).read_to_end(&mut bytes).is_err() {
+                    continue;
+                }
                 let text = String::from_utf8_lossy(&bytes).into_owned();
                 said.push(Said { agent: name.clone(), what: of(&file.path), file: Some(path), text });
             }

@@ -1,5 +1,7 @@
 //! Experiments: which tasks and agents, how often and where; their plans, and the trials that execute the plans.
 
+pub mod absent;
+pub mod affordable;
 pub mod agent_entry;
 pub mod agents;
 pub mod campaign;
@@ -23,6 +25,7 @@ pub mod recording;
 pub mod resume;
 pub mod room;
 pub mod session;
+pub mod sight;
 pub mod status;
 pub mod tally;
 pub mod task;

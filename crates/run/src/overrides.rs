@@ -49,13 +49,13 @@ pub fn apply(
         applied.push("AGENT_INSTRUCTION");
     }
     if let Some(text) = get("AGENT_TOOLS_JSON") {
-        match serde_json::from_str::<Vec<PlannedTool>>(text) {
+        match aec_base::json::from_str::<Vec<PlannedTool>>(text) {
             Ok(tools) => {
                 conditions.tools = Some(tools);
                 applied.push("AGENT_TOOLS_JSON");
             }
             Err(_) => {
-                let what = match serde_json::from_str::<Value>(text) {
+                let what = match aec_base::json::from_str::<Value>(text) {
                     Ok(_) => "is not a list of tools with name, source, description and returns_image",
                     Err(_) => "is not JSON",
                 };

@@ -23,6 +23,9 @@ use crate::experiment::{FAMILY, Harness};
 
 pub const PLAN_VERSION: u32 = 1;
 
+/// Most trials of a plan. Each takes memory in every report about it.
+const MOST_TRIALS: usize = 5_000_000;
+
 /// Bytes; a plan of a hundred thousand tasks is shorter.
 const PLAN_LIMIT: u64 = 64 * 1024 * 1024;
 
@@ -154,7 +157,8 @@ pub struct PlannedFile {
 pub struct Conditions {
     /// Where trials run.
     pub backend: Backend,
-    /// Whether commands run in sandboxes, `namespaces`, or directly on the machine, `none`.
+    /// Whether commands run in sandboxes, `namespaces`, in sandboxes whose limits may hold less than they usually do on
+    /// a machine, `weaker_limits`, or directly on the machine, `none`.
     pub sandbox: SandboxChoice,
     /// The agent's time limit in seconds, instead of the task's.
     #[serde(default)]
@@ -206,6 +210,9 @@ impl Default for Conditions {
 pub enum SandboxChoice {
     /// In sandboxes.
     Namespaces,
+    /// In sandboxes, even if their limits hold less than they usually do on the machine.
+    #[serde(rename = "weaker_limits")]
+    WeakerLimits,
     /// Directly on the machine.
     None,
 }
@@ -315,6 +322,22 @@ impl Plan {
         hasher.finish()
     }
 
+    /// A plan that no machine could carry out, or even list.
+    pub(crate) fn too_many(&self) -> Option<Problem> {
+        let count = [self.tasks.len(), self.agents.len(), self.repetitions as usize]
+            .into_iter()
+            .try_fold(1_usize, usize::checked_mul);
+        if count.is_some_and(|count| count <= MOST_TRIALS) {
+            return None;
+        }
+        let what = format!("a plan has at most {MOST_TRIALS} trials");
+        Some(
+            Problem::error(what)
+                .id(FAMILY.number(56))
+                .fix("lower `repetitions`, or make several experiments"),
+        )
+    }
+
     /// Every trial: by task, agent and repetition.
     pub fn trials(&self) -> Vec<PlannedTrial> {
         let mut trials = Vec::with_capacity(self.tasks.len() * self.agents.len() * self.repetitions as usize);
@@ -370,6 +393,7 @@ impl Plan {
                 .fix("restore the file, or make a new plan with `aec-bench plan --lock FILE`");
             problems.push(problem.in_file(path));
         }
+        problems.extend(plan.too_many().map(|problem| problem.in_file(path)));
         if problems.is_empty() { Ok(plan) } else { Err(problems) }
     }
 }

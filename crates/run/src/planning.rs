@@ -30,11 +30,12 @@ use crate::plan::{
     Conditions, Credentials, PLAN_VERSION, Plan, PlannedAgent, PlannedDataset, PlannedFile, PlannedTask,
 };
 use crate::session::current_plan;
+use crate::sight::{programless, seen_under};
 
 /// Bytes; a prompt is text for a reader.
 const PROMPT_LIMIT: u64 = 1024 * 1024;
 /// Bytes; a file of an agent is a program or its data.
-const AGENT_FILE_LIMIT: u64 = 64 * 1024 * 1024;
+pub(crate) const AGENT_FILE_LIMIT: u64 = 64 * 1024 * 1024;
 const MOST_AGENT_FILES: usize = 1000;
 /// Number of tasks that one thread takes at a time.
 const CHUNK: usize = 8;
@@ -81,6 +82,8 @@ pub fn make(places: &Places, request: Request, tool_version: &str) -> Result<Mad
         }
     }
     problems.extend(unworkable(&tasks, &agents, &conditions));
+    let (in_sight, hidden) = seen_under(&conditions);
+    problems.extend(in_sight);
     let planned = plan_tasks(places, &tasks).unwrap_or_else(|found| {
         problems.extend(found);
         Vec::new()
@@ -93,6 +96,7 @@ pub fn make(places: &Places, request: Request, tool_version: &str) -> Result<Mad
         return Err(noticed);
     }
     noticed.extend(not_given(&tasks, &conditions));
+    noticed.extend(hidden);
     let mut plan = Plan {
         schema_version: PLAN_VERSION,
         // Replaced below by an id derived from everything else.
@@ -108,6 +112,9 @@ pub fn make(places: &Places, request: Request, tool_version: &str) -> Result<Mad
         tool_version: tool_version.to_owned(),
         digest: Digest::of(b""),
     };
+    if let Some(problem) = plan.too_many() {
+        return Err(vec![problem]);
+    }
     plan.digest = plan.compute_digest();
     if plan.experiment_id == placeholder() {
         let id = format!("exp-{}", &plan.digest.hex()[..10]);
@@ -132,6 +139,7 @@ fn keep_order(places: &Places, plan: &mut Plan) {
 fn unworkable(tasks: &[Task], agents: &[PlannedAgent], conditions: &Conditions) -> Vec<Problem> {
     let mut problems = unfit(tasks, agents);
     problems.extend(unplannable(tasks, agents, conditions));
+    problems.extend(programless(agents));
     if matches!(conditions.backend, Backend::Docker | Backend::Modal) {
         problems.extend(tasks.iter().flat_map(unbuildable));
     }

@@ -136,8 +136,13 @@ impl Known<'_> {
     /// Removes secrets from a record and its files, wherever they come from. Texts are scrubbed one by one; the
     /// structure of a record is ours and contains none.
     fn scrub(&mut self) {
-        self.agent_result.values_mut().for_each(|value| self.redactor.scrub_value(value));
+        scrub_map(&mut self.agent_result, self.redactor);
         self.redactor.scrub_some(&mut self.system_prompt);
+        self.redactor.scrub_some(&mut self.resolved_model);
+        self.redactor.scrub_text(&mut self.runtime_image);
+        for version in self.tool_versions.values_mut() {
+            self.redactor.scrub_text(version);
+        }
         if let Some(fault) = &mut self.fault {
             fault.message = self.redactor.scrub(std::mem::take(&mut fault.message));
         }
@@ -234,9 +239,19 @@ impl Known<'_> {
     }
 }
 
+/// Scrubs the keys and values of a map.
+pub(crate) fn scrub_map(map: &mut IndexMap<String, Value>, redactor: &Redactor) {
+    if map.keys().any(|key| redactor.finds(key)) {
+        *map = std::mem::take(map).into_iter().map(|(key, value)| (redactor.scrub(key), value)).collect();
+    }
+    for value in map.values_mut() {
+        redactor.scrub_value(value);
+    }
+}
+
 fn configuration(parameters: &IndexMap<String, Value>, redactor: &Redactor) -> IndexMap<String, Value> {
     let mut configuration = parameters.clone();
-    configuration.values_mut().for_each(|value| redactor.scrub_value(value));
+    scrub_map(&mut configuration, redactor);
     configuration
 }
 
@@ -259,12 +274,13 @@ pub fn evaluation_of(verdict: &Verdict, source: Option<Source>) -> Evaluation {
         validity: Validity {
             output_parseable: detail("output_parseable").unwrap_or_else(|| source.is_some()),
             schema_valid: detail("schema_valid").unwrap_or_else(|| source.is_some()),
-            verifier_completed: verdict.reward.is_some(),
+            verifier_completed: verdict.reward.is_some() && verdict.caused_by.is_none(),
             errors: verdict.fault.iter().cloned().collect(),
         },
         breakdown: verdict.details.clone(),
         judged: verdict.judged,
         scorer: verdict.scorer,
+        trusted: false,
         verifier: Some(verdict.verifier),
         submission: Some(verdict.submission),
         sandbox: verdict.level,

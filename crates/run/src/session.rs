@@ -218,7 +218,7 @@ pub fn sessions(directory: &ExperimentDirectory) -> io::Result<(Vec<SessionFile>
         let name = entry.file_name();
         if name.to_str().is_some_and(|name| name.starts_with("session-") && name.ends_with(".json")) {
             let session =
-                fs_err::read(entry.path()).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+                fs_err::read(entry.path()).ok().and_then(|bytes| aec_base::json::from_slice(&bytes).ok());
             found.extend(session);
         }
     }

@@ -12,6 +12,7 @@ use aec_model::meter::Budget;
 use aec_model::money::MicroDollars;
 use serde::Serialize;
 
+use crate::absent::withheld;
 use crate::plan::{Plan, PlannedTrial};
 use crate::resume::{Past, look_back};
 use crate::session::{SessionFile, current_plan, sessions};
@@ -125,16 +126,26 @@ pub fn status(ledger: &Ledger, jobs: &Path, experiment: &Name) -> Result<Status,
     let mut agents = Vec::new();
     let stepwise = plan.as_ref().is_some_and(|plan| plan.tasks.is_empty());
     if let Some(plan) = plan.as_ref().filter(|_| !stepwise) {
-        let latest =
-            |trial: &PlannedTrial| past.trials.get(&trial.id).map(|found| (found.outcome, found.reward));
+        let latest = |trial: &PlannedTrial| past.trials.get(&trial.id).copied();
         (agents, all) = tallies(plan, plan.trials().iter().map(|trial| (trial, latest(trial))));
     } else {
         for found in past.trials.values() {
             all.add(found.outcome, found.reward);
+            all.crashed += usize::from(found.crashed);
         }
         // An experiment without a plan of its trials counts the executed ones as planned.
         all.planned = if stepwise { all.executed } else { 0 };
     }
+    // A trial whose agent no plan names may be of any.
+    for absent in withheld(ledger, experiment).map_err(|problem| vec![*problem])? {
+        all.withhold(1);
+        let name = absent.planned.map(|planned| planned.agent);
+        let is_its = |tally: &&mut AgentTally| {
+            name.is_none() || tally.agent.as_ref().map(Name::as_str) == name.as_deref()
+        };
+        agents.iter_mut().filter(is_its).for_each(|tally| tally.withhold(1));
+    }
+    agents.iter_mut().chain([&mut all]).for_each(AgentTally::settle);
     let state = match &plan {
         _ if busy => State::Running,
         None => State::Unplanned,

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use aec_base::name::Name;
 use aec_judge::verdict::Outcome;
+use aec_ledger::unknown::Unknown;
 use serde::Serialize;
 
 use crate::plan::{Plan, PlannedTrial};
+use crate::resume::PastTrial;
 
 /// Planned and executed trials. The latest attempt of a trial counts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -19,8 +21,24 @@ pub struct AgentTally {
     pub executed: usize,
     /// Trials by outcome.
     pub outcomes: BTreeMap<Outcome, usize>,
+    /// Scored trials in which the agent's program ended with an error and left no answer.
+    pub crashed: usize,
+    /// What such a program printed last, in this session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub traceback: Option<String>,
     /// Sum of the rewards of scored trials.
     pub reward_sum: f64,
+    /// Trials that were run elsewhere and whose records a package withheld.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub withheld: usize,
+    /// What is unknown, and what that means for the mean; absent if nothing is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unknown: Option<Unknown>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 impl AgentTally {
@@ -56,6 +74,22 @@ impl AgentTally {
             .then(|| format!("aec-bench run --resume {experiment}{again}"))
     }
 
+    /// Counts trials that a package withheld.
+    pub fn withhold(&mut self, count: usize) {
+        self.withheld += count;
+    }
+
+    /// Computes what is unknown from the counts.
+    pub fn settle(&mut self) {
+        let unverified = self.outcomes.get(&Outcome::Unverified).copied().unwrap_or(0);
+        self.unknown = Unknown::of(self.reward_sum, self.counted(), self.withheld, unverified);
+    }
+
+    /// Whether the agent never came to anything: its program crashed in every trial that has a result.
+    pub fn only_crashed(&self) -> bool {
+        self.crashed > 0 && self.crashed == self.executed
+    }
+
     /// Counts one trial by its latest attempt.
     pub fn add(&mut self, outcome: Outcome, reward: Option<f64>) {
         self.executed += usize::from(outcome.is_settled());
@@ -79,7 +113,7 @@ impl AgentTally {
 /// Counts the trials of a plan by their latest attempts: by agent in the plan's order, and all together.
 pub fn tallies<'a>(
     plan: &Plan,
-    trials: impl IntoIterator<Item = (&'a PlannedTrial, Option<(Outcome, Option<f64>)>)>,
+    trials: impl IntoIterator<Item = (&'a PlannedTrial, Option<PastTrial>)>,
 ) -> (Vec<AgentTally>, AgentTally) {
     let agent = |name: &Name| AgentTally { agent: Some(name.clone()), ..AgentTally::default() };
     let mut agents: Vec<AgentTally> = plan.agents.iter().map(|planned| agent(&planned.name)).collect();
@@ -87,8 +121,9 @@ pub fn tallies<'a>(
     for (trial, latest) in trials {
         for tally in [&mut agents[trial.agent], &mut all] {
             tally.planned += 1;
-            if let Some((outcome, reward)) = latest {
+            if let Some(PastTrial { outcome, reward, crashed, .. }) = latest {
                 tally.add(outcome, reward);
+                tally.crashed += usize::from(crashed);
             }
         }
     }

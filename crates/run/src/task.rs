@@ -8,6 +8,7 @@ use aec_base::content::ContentStore;
 use aec_base::digest::Digest;
 use aec_base::problem::Problem;
 use aec_base::secret::Redactor;
+use aec_judge::probe::References;
 use aec_judge::settle::freeze::{Freezer, Given};
 use aec_judge::settle::order::AnswerOrder;
 use aec_judge::verifier::VerifierFiles;
@@ -36,6 +37,8 @@ pub struct PreparedTask {
     pub family: String,
     /// Its verifier, if it has one: the same bytes judge every trial of a run.
     pub(crate) verifier: Option<VerifierFiles>,
+    /// What shows who is at fault if the verifier fails. The native scorer does not fail.
+    pub(crate) references: References,
 }
 
 #[derive(Clone, Debug)]
@@ -59,7 +62,10 @@ impl PreparedTask {
             None => task.instruction().map_err(|error| unreadable(error.to_string()))?,
         };
         let files = read_files(&task).map_err(|error| unreadable(error.to_string()))?;
+        let verifier = VerifierFiles::read(&task.path).ok();
+        let can_fail = verifier.as_ref().is_some_and(VerifierFiles::needs_room);
         Ok(Self {
+            references: if can_fail { References::read(&task) } else { References::default() },
             revision,
             output_path: primary_output(&instruction),
             instruction,
@@ -69,7 +75,7 @@ impl PreparedTask {
             },
             files,
             family: family(&task),
-            verifier: VerifierFiles::read(&task.path).ok(),
+            verifier,
             task,
         })
     }
@@ -108,6 +114,7 @@ impl PreparedTask {
             files: Vec::new(),
             family: String::new(),
             verifier: None,
+            references: References::default(),
             task,
         }
     }
@@ -132,7 +139,8 @@ impl PreparedTask {
     /// Its approximate size in memory.
     pub(crate) fn bytes(&self) -> usize {
         let files = self.files.iter().map(|file| file.content.len()).sum::<usize>();
-        self.instruction.len() + files + self.verifier.as_ref().map_or(0, VerifierFiles::bytes)
+        let verifier = self.verifier.as_ref().map_or(0, VerifierFiles::bytes) + self.references.bytes();
+        self.instruction.len() + files + verifier
     }
 
     /// The agent's time limit in seconds, according to the task.

@@ -229,7 +229,7 @@ impl Terms {
         match fs_err::read(&path) {
             Ok(text) => {
                 let kept: Map<String, Value> =
-                    serde_json::from_slice(&text).map_err(|error| cannot(&error))?;
+                    aec_base::json::from_slice(&text).map_err(|error| cannot(&error))?;
                 let read = AsFlags::try_parse_from(flags(&kept)).map_err(|error| {
                     let error = error.to_string();
                     cannot(&error.lines().next().unwrap_or_default().trim_start_matches("error: "))

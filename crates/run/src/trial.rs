@@ -13,7 +13,7 @@ use aec_base::timestamp::Timestamp;
 use aec_container::Purpose;
 use aec_judge::judge::{Judge, JudgeLimits, image_of};
 use aec_judge::settle::freeze::{AgentFiles, Frozen, TOO_MUCH_MEMORY, Unfrozen};
-use aec_judge::settle::outcome::{Boundary, Ending, Fault, RoomFault, Settled};
+use aec_judge::settle::outcome::{Boundary, Ending, Fault, REFUSED, RoomFault, Settled};
 use aec_judge::verdict::{OUT_OF_MEMORY, Outcome, Verdict};
 use aec_ledger::jobs::LIVE;
 use aec_ledger::record::{Completeness, Timing, TrialRecord};
@@ -28,7 +28,7 @@ use tokio::time::Instant;
 use crate::campaign::faults::{Meaning, meaning};
 use crate::control::{Control, Wish};
 use crate::event::Stage;
-use crate::harness::{self, End, Limit, PreparedAgent, Rollout, TrialContext, TrialState};
+use crate::harness::{self, End, GRACE, Limit, PreparedAgent, Rollout, TrialContext, TrialState};
 use crate::parameters::Parameters;
 use crate::plan::{Conditions, Plan, PlannedTrial};
 use crate::recording::{self, Known, live_name};
@@ -37,8 +37,14 @@ use crate::task::PreparedTask;
 use crate::trajectory::{Listener, Trajectory};
 use crate::workspace::{Workspace, blocking};
 
-/// How long after its deadline a harness may take to end by itself.
-const GRACE: Duration = Duration::from_secs(15);
+/// How long freezing the files of a room may take. Containers on other machines send them over a network.
+const FREEZING: Duration = Duration::from_mins(10);
+
+/// How long freezing may take if the room had to be ended by force, or the user no longer waits.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The fault of an agent whose room cannot be reached any more.
+const STUCK: &str = "the agent's room did not end with its time, and its files could not be read";
 
 #[derive(Clone)]
 pub struct Shared {
@@ -208,19 +214,47 @@ async fn run_agent(
     let system_prompt = context.state.system_prompt.take();
     let setup_seconds = context.state.setup_seconds;
     drop(context);
-    if cancelled && let Some(workspace) = &workspace {
+    // The harness has ended: a tool that is still at work does not end by itself.
+    let is_stuck = workspace.as_ref().is_some_and(Workspace::is_busy);
+    if (cancelled || is_stuck)
+        && let Some(workspace) = &workspace
+    {
         workspace.stop();
     }
     let (task, run, has_room) = (Arc::clone(&attempt.task), Arc::clone(shared), workspace.is_some());
     let freeze = move || freeze(&run, &task, workspace, rollout, cancelled);
     // Without a sandbox there are only a few small files.
-    let left = if has_room { blocking(freeze).await } else { Ok(freeze()) };
-    let left = left.unwrap_or_else(|error| Left {
-        rollout: Rollout::new(End::Done),
-        room: None,
-        frozen: Err(Settled::lost(Outcome::InfraFault, RoomFault::from(error).into())),
-    });
+    let left = if has_room { frozen_in_time(shared, freeze, cancelled, is_stuck).await } else { freeze() };
     Ended { left, system_prompt, setup_seconds, agent_seconds }
+}
+
+/// Freezes the agent's files on another thread. Nothing that an agent leaves in its room makes the trial wait for ever: a
+/// thread that does not come back is left behind.
+async fn frozen_in_time(
+    shared: &Shared,
+    freeze: impl FnOnce() -> Left + Send + 'static,
+    cancelled: bool,
+    is_stuck: bool,
+) -> Left {
+    let without = |settled| Left { rollout: Rollout::new(End::Done), room: None, frozen: Err(settled) };
+    let given_up = async {
+        shared.control.reached(Wish::GiveUp).await;
+        tokio::time::sleep(PATIENCE).await;
+    };
+    let longest = if cancelled || is_stuck { PATIENCE } else { FREEZING };
+    tokio::select! {
+        biased;
+        left = blocking(freeze) => left.unwrap_or_else(|error| {
+            without(Settled::lost(Outcome::InfraFault, RoomFault::from(error).into()))
+        }),
+        () = given_up => without(Settled::stopped()),
+        () = tokio::time::sleep(longest) => without(if cancelled {
+            Settled::stopped()
+        } else {
+            // Only what runs in the room can keep it from ending, so another attempt is not free.
+            Settled::unfrozen(&Unfrozen::Unfit(STUCK.to_owned()))
+        }),
+    }
 }
 
 /// Ends everything in a sandbox, and freezes the agent's files.
@@ -228,17 +262,11 @@ fn freeze(
     shared: &Shared,
     task: &PreparedTask,
     workspace: Option<Workspace>,
-    mut rollout: Rollout,
+    rollout: Rollout,
     cancelled: bool,
 ) -> Left {
     let opened = || workspace.as_ref().and_then(|workspace| workspace.lock().ok());
-    let lost = || opened().and_then(|room| room.lost());
     let out_of_memory = opened().is_some_and(|room| room.out_of_memory());
-    if matches!(rollout.end, End::Room(RoomFault { kind: None, .. }))
-        && let Some(why) = lost()
-    {
-        rollout.end = End::Room(why.into());
-    }
     let room = opened().map(|room| (room.level(), room.held()));
     let left = match ending(&rollout.end) {
         _ if cancelled => Err(Settled::stopped()),
@@ -254,6 +282,10 @@ fn freeze(
             let memory = || Fault::lasting(Boundary::Harness, Some(OUT_OF_MEMORY), TOO_MUCH_MEMORY);
             match frozen {
                 Ok(frozen) => Ok((frozen, own.or_else(|| out_of_memory.then(memory)))),
+                // A sandbox in which nothing of the agent's ran failed by itself.
+                Err(Unfrozen::Machine(fault)) if !workspace.as_ref().is_some_and(Workspace::has_worked) => {
+                    Err(Settled::lost(Outcome::InfraFault, fault.into()))
+                }
                 Err(error) => Err(Settled::unfrozen(&error)),
             }
         }
@@ -290,6 +322,11 @@ pub fn ending(end: &End) -> Ending {
         End::Limit(limit) => Ending::limit(limit.name()),
         End::Agent(reason) => Ending::agent_error(reason.clone()),
         End::Room(room) => Ending::Lost(Outcome::InfraFault, room.clone().into()),
+        End::RoomLost(room) => Ending::Judgeable(Some(room.clone().of_agent())),
+        End::Crashed(reason) => Ending::crashed(reason.clone()),
+        End::Refused(reason) => {
+            Ending::Judgeable(Some(Fault::lasting(Boundary::Provider, Some(REFUSED), reason.clone())))
+        }
         End::Task(reason) => {
             Ending::Lost(Outcome::InfraFault, Fault::lasting(Boundary::Task, None, reason.clone()))
         }
@@ -326,7 +363,7 @@ async fn decide(shared: &Arc<Shared>, attempt: &Attempt, left: &Left) -> (Settle
     let (run, task, submission) = (Arc::clone(shared), Arc::clone(&attempt.task), frozen.submission.clone());
     let limits = JudgeLimits { purpose: purpose(shared, attempt), ..JudgeLimits::from(&task.task) };
     let judging = blocking(move || match &task.verifier {
-        Some(files) => run.judge.verdict_by(files, &limits, &submission),
+        Some(files) => run.judge.verdict_by(files, &limits, &task.references, &submission),
         None => run.judge.verdict(&task.task, &submission),
     });
     let verdict = tokio::select! {
@@ -337,10 +374,7 @@ async fn decide(shared: &Arc<Shared>, attempt: &Attempt, left: &Left) -> (Settle
     };
     match verdict {
         Ok(verdict) => (Settled::judged(own, has_answer, Some(&verdict)), Some(verdict)),
-        Err(_) => {
-            let fault = Fault::passing(Boundary::Internal, None, "the judge failed; this is a bug");
-            (Settled::lost(Outcome::InfraFault, fault), None)
-        }
+        Err(_) => (Settled::panicked("the judge failed; this is a bug"), None),
     }
 }
 

@@ -6,7 +6,8 @@ mod memory;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
 use aec_judge::judge::Isolation;
 use aec_judge::settle::freeze::AgentFiles;
@@ -46,6 +47,8 @@ struct Inner {
     memory: Mutex<Option<Memory>>,
     root: Box<str>,
     home: Box<str>,
+    /// Whether anything of the agent's has run in the sandbox.
+    worked: AtomicBool,
 }
 
 impl std::fmt::Debug for Workspace {
@@ -85,6 +88,7 @@ impl Workspace {
             memory: Mutex::new(memory),
             root,
             home,
+            worked: AtomicBool::new(false),
         }))
     }
 
@@ -118,6 +122,11 @@ impl Workspace {
         command
     }
 
+    /// Whether a tool is at work in the sandbox, or a call of the sandbox does not return.
+    pub fn is_busy(&self) -> bool {
+        self.0.room.get().is_some_and(|room| matches!(room.try_lock(), Err(TryLockError::WouldBlock)))
+    }
+
     /// Ends everything in the sandbox, including a running command.
     pub fn stop(&self) {
         if let Some(stopper) = self.0.stopper.get() {
@@ -138,8 +147,24 @@ impl Workspace {
         self.files().is_none() && self.lock().is_ok_and(|room| room.out_of_memory())
     }
 
+    /// Why the sandbox no longer answers, if its provider says so. This opens no sandbox.
+    pub fn lost(&self) -> Option<SandboxError> {
+        if self.files().is_some() { None } else { self.lock().ok()?.lost() }
+    }
+
+    /// Notes that the agent's own work begins in the sandbox: from now on it may be the one that brings it down.
+    pub fn begin_work(&self) {
+        self.0.worked.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether anything of the agent's has run in the sandbox.
+    pub fn has_worked(&self) -> bool {
+        self.0.worked.load(Ordering::Relaxed)
+    }
+
     /// Runs a command to its end or its deadline. An exit code is a result, not an error.
     pub async fn exec(&self, command: ExecSpec) -> Result<ExecResult, SandboxError> {
+        self.begin_work();
         let room = self.clone();
         blocking(move || room.lock()?.exec(&command, &mut |_, _| {})).await?
     }
@@ -273,6 +298,7 @@ fn list(tree: &Tree, below: &str) -> io::Result<Vec<Entry>> {
         None if below.is_empty() => {}
         Some(Kind::Directory) => {}
         Some(Kind::Link) => return Err(Errno::LOOP.into()),
+        Some(Kind::Closed) => return Err(Errno::ACCESS.into()),
         Some(Kind::File | Kind::Special) => return Err(Errno::NOTDIR.into()),
         None => return Err(Errno::NOENT.into()),
     }

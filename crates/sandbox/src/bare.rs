@@ -6,10 +6,12 @@ use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use aec_base::staging::Staging;
 use rustix::process::DumpableBehavior;
 
+use crate::error::SandboxError;
 use crate::host_commands::HostCommands;
-use crate::room::{ExecResult, ExecSpec, Sandbox, SandboxError, Stopper, Stream};
+use crate::room::{ExecResult, ExecSpec, Sandbox, Stopper, Stream};
 use crate::spec::{Held, Level, RoomSpec};
 use crate::tree::Tree;
 
@@ -31,7 +33,7 @@ pub struct BareRoom {
 #[derive(Debug)]
 struct MadePlaces {
     links: Vec<PathBuf>,
-    directory: tempfile::TempDir,
+    directory: Staging,
     /// Held while the directories are ours.
     _lock: File,
 }
@@ -44,7 +46,7 @@ impl BareRoom {
         let user = rustix::process::geteuid().as_raw();
         let lock = File::create(std::env::temp_dir().join(format!("aec-bench-no-sandbox-{user}.lock")))?;
         lock.lock()?;
-        let directory = tempfile::Builder::new().prefix("aec-bench-").tempdir()?;
+        let directory = Staging::scratch()?;
         let mut made = MadePlaces { links: Vec::new(), directory, _lock: lock };
         let mut places = Vec::new();
         for place in spec.writable.iter().chain(&spec.sealed) {

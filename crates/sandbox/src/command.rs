@@ -4,8 +4,8 @@ use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 
-use rustix::process::{Pid, Resource, Rlimit};
-use rustix::thread::{CapabilitySet, CapabilitySets};
+use rustix::process::{DumpableBehavior, Pid, Resource, Rlimit};
+use rustix::thread::{CapabilitySet, CapabilitySets, LinkNameSpaceType, move_into_link_name_space};
 use seccompiler::BpfProgram;
 
 use crate::filter;
@@ -38,13 +38,27 @@ struct Confinement {
     enforce: Enforce,
     privileged: bool,
     filters: Vec<BpfProgram>,
+    /// The user namespace of the commands, if the room has one that this process is not in.
+    users: Option<OwnedFd>,
 }
 
 impl Starter {
     /// `privileged`: this process is root, and commands must not be.
     pub(crate) fn new(enforce: Enforce, privileged: bool) -> Result<Self, StepError> {
-        let filters = filter::programs().map_err(fail("prepare the filter of system calls"))?;
-        Ok(Self { confinement: Some(Confinement { enforce, privileged, filters }), expendable: false })
+        let filters = match enforce.memory_mb {
+            None => filter::programs(),
+            Some(_) => filter::programs_without_nameless_files(),
+        };
+        let filters = filters.map_err(fail("prepare the filter of system calls"))?;
+        let confinement = Confinement { enforce, privileged, filters, users: None };
+        Ok(Self { confinement: Some(confinement), expendable: false })
+    }
+
+    /// Commands enter this user namespace.
+    pub(crate) fn move_commands_to(&mut self, users: OwnedFd) {
+        if let Some(confinement) = &mut self.confinement {
+            confinement.users = Some(users);
+        }
     }
 
     /// Commands may do whatever this process may.
@@ -97,12 +111,19 @@ impl Starter {
             sys::duplicate_onto(descriptor.as_fd(), number).map_err(fail("connect its streams"))?;
         }
         if self.expendable {
+            // A process that others may not inspect cannot write its own file. The program that it executes next can be
+            // inspected in any case.
+            rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable).ok();
             // If this fails, the kernel chooses the process to kill, and usually chooses well.
             std::fs::write("/proc/self/oom_score_adj", "1000").ok();
         }
         std::env::set_current_dir(cwd).map_err(fail("enter the working directory"))?;
         if let Some(confinement) = &self.confinement {
             set_limits(&confinement.enforce).map_err(fail("set limits"))?;
+            if let Some(users) = &confinement.users {
+                move_into_link_name_space(users.as_fd(), Some(LinkNameSpaceType::User))
+                    .map_err(|error| fail("enter the user namespace")(error.into()))?;
+            }
             drop_privileges(confinement.privileged).map_err(fail("drop privileges"))?;
             filter::install(&confinement.filters).map_err(fail("filter system calls"))?;
         }
@@ -135,6 +156,12 @@ fn set_limits(enforce: &Enforce) -> io::Result<()> {
     };
     set(Resource::Core, 0)?;
     set(Resource::Nofile, 1024)?;
+    // The kernel keeps these for a user, and one room must leave some to the others.
+    set(Resource::Sigpending, 1024)?;
+    set(Resource::Msgqueue, 0)?;
+    // No command may take precedence over the rest of the machine.
+    set(Resource::Nice, 0)?;
+    set(Resource::Rtprio, 0)?;
     set(Resource::Fsize, u64::from(enforce.storage_mb) * MEBIBYTE)?;
     if let Some(megabytes) = enforce.memory_mb {
         set(Resource::As, u64::from(megabytes) * MEBIBYTE)?;

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::error::SandboxError;
 use crate::room::{ExecSpec, Exit, Room, Sandbox as _};
 use crate::spec::{Held, Limits, RoomSpec};
 
@@ -13,6 +14,8 @@ pub struct Isolation {
     pub room: Trial,
     /// Which limits hold in it.
     pub held: Option<Held>,
+    /// Limits that hold less than they usually do on this machine, each with the reason.
+    pub weaker: Vec<String>,
     /// Whether Landlock is enabled; absent if the kernel does not tell.
     pub landlock: Option<bool>,
     /// Whether the kernel filters system calls.
@@ -33,20 +36,28 @@ pub enum Trial {
 /// Examines the host.
 pub fn isolation() -> Isolation {
     let read = |path: &str| fs_err::read_to_string(path).unwrap_or_default();
-    let (room, held) = try_room();
+    let (room, held, weaker) = try_room();
     let lsm = read("/sys/kernel/security/lsm");
     Isolation {
         root: rustix::process::geteuid().is_root(),
         room,
         held,
+        weaker,
         landlock: (!lsm.is_empty()).then(|| lsm.split(',').any(|name| name.trim() == "landlock")),
         seccomp: read("/proc/sys/kernel/seccomp/actions_avail").contains("errno"),
         cgroups: cgroups(&read("/proc/self/mountinfo")),
     }
 }
 
-/// Opens a small room and runs `true` in it.
-fn try_room() -> (Trial, Option<Held>) {
+/// Which limits hold in a room, and those that hold less than they usually do on this machine, each with the reason;
+/// absent if no room can be opened.
+pub fn limits() -> Option<(Held, Vec<String>)> {
+    let (_, held, weaker) = try_room();
+    held.map(|held| (held, weaker))
+}
+
+/// Opens a small room and runs `true` in it, even if its limits are weaker than they should be.
+fn try_room() -> (Trial, Option<Held>, Vec<String>) {
     let spec = RoomSpec {
         writable: vec!["/workspace".into()],
         sealed: Vec::new(),
@@ -55,14 +66,18 @@ fn try_room() -> (Trial, Option<Held>) {
         limits: Limits { cpus: 1, memory_mb: 64, storage_mb: 16, pids: 16 },
         network: false,
     };
-    let tried = Room::open(&spec).and_then(|mut room| {
+    let (opened, weaker) = match Room::open_with(&spec, false) {
+        Err(SandboxError::WeakerLimits { missing }) => (Room::open_with(&spec, true), missing),
+        opened => (opened, Vec::new()),
+    };
+    let tried = opened.and_then(|mut room| {
         let result = room.exec(&ExecSpec::new(["true"]), &mut |_, _| {})?;
         Ok((result.exit, room.held()))
     });
     match tried {
-        Ok((Exit::Code(0), held)) => (Trial::Works, Some(held)),
-        Ok((exit, held)) => (Trial::Fails(format!("`true` ended with {exit:?}")), Some(held)),
-        Err(error) => (Trial::Fails(error.to_string()), None),
+        Ok((Exit::Code(0), held)) => (Trial::Works, Some(held), weaker),
+        Ok((exit, held)) => (Trial::Fails(format!("`true` ended with {exit:?}")), Some(held), weaker),
+        Err(error) => (Trial::Fails(error.to_string()), None, weaker),
     }
 }
 

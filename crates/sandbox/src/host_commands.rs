@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 
-use crate::room::{ExecResult, ExecSpec, Exit, Pumped, SandboxError, Stopper, Stream, filled_pipe};
+use crate::error::SandboxError;
+use crate::room::{ExecResult, ExecSpec, Exit, Pumped, Stopper, Stream, filled_pipe};
 
 /// Commands of one sandbox.
 #[derive(Debug, Default)]

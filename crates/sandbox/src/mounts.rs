@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -13,23 +14,22 @@ use rustix::mount::{
 };
 
 use crate::spec::{ROOM_UID, RoomSpec};
+use crate::sys;
+use crate::view::{Part, View, mounts};
 
 /// The mount point of the new root: a directory that every host has and no room shows.
 const NEW_ROOT: &str = "/sys";
-/// The old root, until it is unmounted.
-const OLD_ROOT: &str = ".old";
 /// The file system of all writable directories, so that they share one limit.
 const WRITABLE: &str = "/.writable";
 /// Directory for programs that are offered by name.
 pub const PROGRAMS: &str = "/run/aec-bench/bin";
+/// An empty directory and an empty file, which are put over what a room must not show.
+const NO_DIRECTORY: &str = "/run/aec-bench/nothing";
+const NO_FILE: &str = "/run/aec-bench/empty";
+/// Files of the host up to this size are copied: that takes less time than a mount, which also has to be undone.
+const SMALL_FILE: u64 = 1024 * 1024;
 /// Writable directories that every room has besides the requested ones.
 const ALWAYS_WRITABLE: [&str; 3] = ["/tmp", "/home/agent", "/dev/shm"];
-/// System directories of the host, shown if they exist. On a merged system most are links into `/usr`.
-const SYSTEM: [&str; 7] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
-/// Files of the host's configuration that programs need.
-const CONFIGURATION: [&str; 4] = ["/etc/alternatives", "/etc/ld.so.cache", "/etc/ssl", "/etc/mime.types"];
-/// Files needed only to reach other machines.
-const NETWORK_CONFIGURATION: [&str; 3] = ["/etc/resolv.conf", "/etc/hosts", "/etc/ca-certificates"];
 const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
 /// Most files, directories and links in a room, however small they are.
 const MAX_INODES: u32 = 200_000;
@@ -50,38 +50,50 @@ fn step<T>(step: impl Into<String>, result: Result<T, impl Into<io::Error>>) -> 
 }
 
 /// Builds the file system and makes it the root. Runs in the room's first process, in its own mount namespace.
-pub(crate) fn build(spec: &RoomSpec, privileged: bool) -> Result<(), StepError> {
+pub(crate) fn build(spec: &RoomSpec, view: &View, owner: Option<u32>) -> Result<(), StepError> {
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     step("make mounts private", mount_change("/", private))?;
     let plain = MountFlags::NOSUID | MountFlags::NODEV;
     step("mount the root", mount("tmpfs", NEW_ROOT, "tmpfs", plain, c"size=16m,mode=755"))?;
     let root = Path::new(NEW_ROOT);
-    show_system(root)?;
-    for path in CONFIGURATION.iter().chain(NETWORK_CONFIGURATION.iter().filter(|_| spec.network)) {
-        show(root, Path::new(path))?;
-    }
-    for path in &spec.show {
-        show(root, path)?;
-    }
-    write_configuration(root)?;
-    link_programs(root, spec)?;
-    devices(root)?;
-    for directory in ["/proc", WRITABLE].into_iter().chain(mount_points(spec)) {
+    for directory in ["/dev", "/proc", PROGRAMS, NO_DIRECTORY, WRITABLE].into_iter().chain(mount_points(spec))
+    {
         step(format!("make {directory}"), fs_err::create_dir_all(inside(root, directory)))?;
     }
+    step("make an empty file", fs_err::write(inside(root, NO_FILE), ""))?;
+    let readable = std::fs::Permissions::from_mode(0o444);
+    step("close the empty file", fs_err::set_permissions(inside(root, NO_FILE), readable))?;
+    for part in &view.parts {
+        match part {
+            Part::Show(path) => show(root, path)?,
+            Part::Link(path, target) => link(root, path, target)?,
+            Part::Cover(path) => cover(root, path, view.shows_within(path))?,
+        }
+    }
+    write_configuration(root)?;
+    offer_programs(root, spec, view)?;
+    place_devices(root)?;
+    make_read_only(root)?;
+    // What is mounted from here on is not read-only. Its mount points exist.
+    for name in DEVICES {
+        let target = inside(root, format!("/dev/{name}"));
+        step(format!("show /dev/{name}"), mount_bind(format!("/dev/{name}"), target))?;
+    }
     step("mount /proc", mount("proc", inside(root, "/proc"), "proc", plain | MountFlags::NOEXEC, None))?;
-    step("make a directory for the old root", fs_err::create_dir(root.join(OLD_ROOT)))?;
+    if !rustix::process::geteuid().is_root() {
+        // The names of all keys of this user, also of those that nobody here can read.
+        cover(root, Path::new("/proc/keys"), false)?;
+    }
     step("enter the new root", std::env::set_current_dir(root))?;
-    step("change the root", rustix::process::pivot_root(".", OLD_ROOT))?;
+    // The old root is put on top of the new one, and taken away.
+    step("change the root", rustix::process::pivot_root(".", "."))?;
+    step("unmount the old root", unmount(".", UnmountFlags::DETACH))?;
     step("go to the new root", std::env::set_current_dir("/"))?;
-    step("unmount the old root", unmount(format!("/{OLD_ROOT}"), UnmountFlags::DETACH))?;
-    step("remove its place", fs_err::remove_dir(format!("/{OLD_ROOT}")))?;
-    mount_writable(spec, privileged)?;
-    step("make the root read-only", mount_remount("/", plain | MountFlags::BIND | MountFlags::RDONLY, c""))
+    mount_writable(spec, owner)
 }
 
-/// Mounts new, empty writable directories.
-pub(crate) fn mount_writable(spec: &RoomSpec, privileged: bool) -> Result<(), StepError> {
+/// Mounts new, empty writable directories. They belong to `owner`, if it is another user than this process's.
+pub(crate) fn mount_writable(spec: &RoomSpec, owner: Option<u32>) -> Result<(), StepError> {
     let plain = MountFlags::NOSUID | MountFlags::NODEV;
     let options = |megabytes: u32| format!("size={megabytes}m,nr_inodes={MAX_INODES},mode=755\0");
     let mount_tmpfs = |place: &str, megabytes: u32| {
@@ -93,8 +105,7 @@ pub(crate) fn mount_writable(spec: &RoomSpec, privileged: bool) -> Result<(), St
     for (index, place) in writable(spec).enumerate() {
         let behind = format!("{WRITABLE}/{index}");
         step(format!("make {place}"), fs_err::create_dir(&behind))?;
-        if privileged {
-            let owner = Some(ROOM_UID);
+        if owner.is_some() {
             step(format!("give away {place}"), std::os::unix::fs::chown(&behind, owner, owner))?;
         }
         step(format!("mount {place}"), mount_bind(behind.as_str(), place))?;
@@ -154,60 +165,76 @@ fn inside(root: &Path, path: impl AsRef<Path>) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
 }
 
-fn show_system(root: &Path) -> Result<(), StepError> {
-    for name in SYSTEM {
-        match fs_err::read_link(name) {
-            Ok(target) => {
-                step(format!("link {name}"), std::os::unix::fs::symlink(target, inside(root, name)))?;
-            }
-            Err(_) => show(root, Path::new(name))?,
-        }
-    }
-    Ok(())
-}
-
-/// Shows a file or directory of the host, read-only, at the same path. Missing ones are left out.
+/// Shows a file or directory of the host at the same path. What is missing, or not readable by this user, is left out.
 fn show(root: &Path, path: &Path) -> Result<(), StepError> {
-    show_at(path, inside(root, path))
+    show_at(path, &inside(root, path))
 }
 
 /// Like [`show`], at another path.
-fn show_at(path: &Path, target: PathBuf) -> Result<(), StepError> {
+fn show_at(path: &Path, target: &Path) -> Result<(), StepError> {
     let Ok(metadata) = path.metadata() else { return Ok(()) };
     let shown = path.display();
     if metadata.is_dir() {
-        step(format!("make {shown}"), fs_err::create_dir_all(&target))?;
+        step(format!("make {shown}"), fs_err::create_dir_all(target))?;
     } else {
         if let Some(parent) = target.parent() {
             step(format!("make the parent of {shown}"), fs_err::create_dir_all(parent))?;
         }
-        step(format!("make {shown}"), fs_err::write(&target, ""))?;
+        if is_configuration(path) && metadata.len() <= SMALL_FILE {
+            let Ok(content) = fs_err::read(path) else { return Ok(()) };
+            return step(format!("copy {shown}"), fs_err::write(target, content));
+        }
+        step(format!("make {shown}"), fs_err::write(target, ""))?;
     }
-    step(format!("show {shown}"), mount_bind_recursive(path, &target))?;
-    // Only a directory can have other mounts inside.
-    let places = if metadata.is_dir() { mounts_at(&target) } else { vec![target] };
-    for place in places {
+    step(format!("show {shown}"), mount_bind_recursive(path, target))
+}
+
+fn is_configuration(path: &Path) -> bool {
+    path.starts_with("/etc")
+}
+
+fn link(root: &Path, path: &Path, target: &Path) -> Result<(), StepError> {
+    let place = inside(root, path);
+    if let Some(parent) = place.parent() {
+        step(format!("make the parent of {}", path.display()), fs_err::create_dir_all(parent))?;
+    }
+    step(format!("link {}", path.display()), std::os::unix::fs::symlink(target, place))
+}
+
+/// Puts nothing over what has been shown. `holds_more`: something inside of it will be shown.
+fn cover(root: &Path, path: &Path, holds_more: bool) -> Result<(), StepError> {
+    let place = inside(root, path);
+    // It may have vanished, or not exist yet.
+    let Ok(metadata) = place.symlink_metadata() else { return Ok(()) };
+    let covered = format!("cover {}", path.display());
+    if !metadata.is_dir() {
+        return step(covered, mount_bind(inside(root, NO_FILE), place));
+    }
+    if holds_more {
+        let plain = MountFlags::NOSUID | MountFlags::NODEV;
+        return step(covered, mount("tmpfs", place, "tmpfs", plain, c"size=64k,mode=755"));
+    }
+    step(covered, mount_bind(inside(root, NO_DIRECTORY), place))
+}
+
+/// Makes the root and everything mounted in it read-only, without set-user-id programs and devices.
+fn make_read_only(root: &Path) -> Result<(), StepError> {
+    match sys::restrict_mounts(root) {
+        // Kernels before 5.12 have no call for all mounts at once.
+        Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => {}
+        done => return step("make the view read-only", done),
+    }
+    let table = step("read the mounts", fs_err::read_to_string("/proc/self/mountinfo"))?;
+    for mount in mounts(&table).iter().filter(|mount| mount.place.starts_with(root)) {
         // The kernel does not allow removing flags that the host's mount has.
         let flags = MountFlags::BIND
             | MountFlags::RDONLY
             | MountFlags::NOSUID
             | MountFlags::NODEV
-            | kept_flags(&place);
-        step(format!("make {} read-only", place.display()), mount_remount(&place, flags, c""))?;
+            | kept_flags(&mount.place);
+        step(format!("make {} read-only", mount.place.display()), mount_remount(&mount.place, flags, c""))?;
     }
     Ok(())
-}
-
-/// A mount point and all mount points below it.
-fn mounts_at(target: &Path) -> Vec<PathBuf> {
-    let table = fs_err::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    let inside = table
-        .lines()
-        .filter_map(|line| line.split(' ').nth(4))
-        // Blanks in names are escaped here; such a mount just keeps the host's flags.
-        .map(PathBuf::from)
-        .filter(|place| place.starts_with(target) && place != target);
-    std::iter::once(target.to_path_buf()).chain(inside).collect()
 }
 
 fn kept_flags(path: &Path) -> MountFlags {
@@ -242,27 +269,25 @@ fn write_configuration(root: &Path) -> Result<(), StepError> {
     Ok(())
 }
 
-fn link_programs(root: &Path, spec: &RoomSpec) -> Result<(), StepError> {
+fn offer_programs(root: &Path, spec: &RoomSpec, view: &View) -> Result<(), StepError> {
     let directory = inside(root, PROGRAMS);
-    step("make a place for programs", fs_err::create_dir_all(&directory))?;
     for (name, target) in &spec.programs {
-        if mount_points(spec).any(|place| target.starts_with(place)) {
-            // An empty directory of the room hides the program's own path.
-            show_at(target, directory.join(name))?;
+        let place = directory.join(name);
+        // An empty directory of the room hides what the host has at its path.
+        if view.shows(target) && !mount_points(spec).any(|hidden| target.starts_with(hidden)) {
+            step(format!("link {name}"), std::os::unix::fs::symlink(target, place))?;
         } else {
-            step(format!("link {name}"), std::os::unix::fs::symlink(target, directory.join(name)))?;
+            show_at(target, &place)?;
         }
     }
     Ok(())
 }
 
-fn devices(root: &Path) -> Result<(), StepError> {
+/// The places of devices, on which they are mounted later.
+fn place_devices(root: &Path) -> Result<(), StepError> {
     let directory = root.join("dev");
-    step("make /dev", fs_err::create_dir(&directory))?;
     for name in DEVICES {
-        let target = directory.join(name);
-        step(format!("make /dev/{name}"), fs_err::write(&target, ""))?;
-        step(format!("show /dev/{name}"), mount_bind(format!("/dev/{name}"), &target))?;
+        step(format!("make /dev/{name}"), fs_err::write(directory.join(name), ""))?;
     }
     for (name, target) in [
         ("fd", "/proc/self/fd"),

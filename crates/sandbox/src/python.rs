@@ -19,8 +19,12 @@ pub const OLDEST: (u32, u32) = (3, 9);
 pub struct Python {
     /// The interpreter itself, not a shim.
     pub path: PathBuf,
-    /// The directory of its library; rooms show it if it is not part of the system.
+    /// Where it is installed.
     pub prefix: PathBuf,
+    /// Its standard library and the shared objects outside the system's directories that it needs. Packages that are
+    /// installed for it are not part of it.
+    #[serde(skip)]
+    pub library: Vec<PathBuf>,
     pub version: String,
     /// Whether it is at least [`OLDEST`].
     pub recent_enough: bool,
@@ -42,19 +46,50 @@ fn look_for(search_path: Option<&OsStr>) -> Option<Python> {
 }
 
 fn ask(candidate: &Path) -> Option<Python> {
-    // The interpreter behind a virtual environment, whose library does not depend on the current user.
-    const QUESTION: &str = "import os, sys; print(os.path.realpath(getattr(sys, '_base_executable', sys.executable))); \
-        print(sys.base_prefix); print('.'.join(map(str, sys.version_info[:3])))";
+    const QUESTION: &str = include_str!("../../../python/environment/interpreter.py");
     let output = Command::new(candidate)
         .args(["-I", "-S", "-c", QUESTION])
         .stdin(Stdio::null())
         .stderr(Stdio::null())
         .output()
         .ok()?;
-    let answer = String::from_utf8(output.stdout).ok()?;
-    let mut lines = answer.lines();
-    let (path, prefix, version) = (lines.next()?, lines.next()?, lines.next()?);
+    understand(&String::from_utf8(output.stdout).ok()?)
+}
+
+/// Reads what an interpreter told about itself.
+fn understand(answer: &str) -> Option<Python> {
+    let told = |wanted: &str| {
+        let lines = answer.lines().filter_map(|line| line.split_once(' '));
+        lines.filter(|(word, _)| *word == wanted).map(|(_, value)| value.to_owned()).collect::<Vec<_>>()
+    };
+    let one = |wanted: &str| told(wanted).into_iter().next();
+    let version = one("version")?;
     let mut numbers = version.split('.').map(|number| number.parse::<u32>().unwrap_or(0));
     let recent_enough = (numbers.next()?, numbers.next()?) >= OLDEST;
-    Some(Python { path: path.into(), prefix: prefix.into(), version: version.to_owned(), recent_enough })
+    let library = told("library").into_iter().chain(told("object")).map(PathBuf::from).collect();
+    Some(Python {
+        path: one("program")?.into(),
+        prefix: one("prefix")?.into(),
+        library,
+        version,
+        recent_enough,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interpreter_is_what_it_tells_of_itself() {
+        let answer = "program /opt/a b/bin/python3.12\nprefix /opt/a b\nversion 3.12.1\n\
+                      library /opt/a b/lib/python3.12\nobject /opt/a b/lib/libz.so.1\n";
+        let python = understand(answer).unwrap();
+        assert_eq!((python.path, python.prefix), ("/opt/a b/bin/python3.12".into(), "/opt/a b".into()));
+        assert_eq!((python.version.as_str(), python.recent_enough), ("3.12.1", true));
+        let library = ["/opt/a b/lib/python3.12", "/opt/a b/lib/libz.so.1"].map(PathBuf::from);
+        assert_eq!(python.library, library);
+        assert!(!understand(&answer.replace("3.12.1", "3.8.2")).unwrap().recent_enough);
+        assert!(understand("program /usr/bin/python3\n").is_none());
+    }
 }

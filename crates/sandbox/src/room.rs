@@ -1,12 +1,12 @@
 //! Opens rooms and works in them, from outside.
 
 use std::io::{self, Read as _};
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -14,35 +14,19 @@ use rustix::process::Signal;
 
 use crate::cgroup::{Cgroup, Hierarchies};
 use crate::channel::Channel;
+use crate::error::SandboxError;
 use crate::mounts::PROGRAMS;
 use crate::output::{Capture, Captured, OutputLimits};
 use crate::shim::SHIM_ARGUMENT;
-use crate::spec::{Enforce, Held, Hold, Level, Reply, Request, RoomSpec};
+use crate::spec::{Enforce, Held, Hold, Level, ROOM_UID, Reply, Request, RoomSpec};
 use crate::tree::Tree;
+use crate::view::View;
 
-/// Why a room could not be used. A command that fails is not such an error.
-#[derive(Debug, thiserror::Error)]
-pub enum SandboxError {
-    #[error("this host allows no room: cannot {step}: {error}")]
-    Refused {
-        /// What was attempted.
-        step: String,
-        /// The kernel's error.
-        error: String,
-    },
-    #[error("the room ended before it was closed")]
-    Gone,
-    #[error("{message}")]
-    Elsewhere {
-        /// The kind of failure, as recorded.
-        kind: &'static str,
-        /// Whether another attempt may succeed.
-        may_pass: bool,
-        message: String,
-    },
-    #[error("{0}")]
-    Io(#[from] io::Error),
-}
+/// The first of the host's users that commands of rooms are when this process is root: beyond all users that systems
+/// give to people, services and containers. Each room has its own, so none can take what the kernel allows a user.
+const FIRST_USER: u32 = 0x7000_0000;
+/// The largest number of a process.
+const LAST_PROCESS: u32 = 1 << 22;
 
 /// A command to run in a room.
 #[derive(Clone, Debug)]
@@ -164,7 +148,11 @@ pub struct Room {
     held: Held,
     places: Vec<String>,
     directories: Vec<Tree>,
+    /// The host's user of its commands.
+    user: u32,
     frozen: bool,
+    /// Whether this process ended the room.
+    stopped: Arc<AtomicBool>,
     // Declared after the child: the processes must be gone before their group is removed.
     cgroup: Cgroup,
 }
@@ -182,10 +170,44 @@ pub fn program() -> io::Result<PathBuf> {
     PROGRAM.get().cloned().map_or_else(std::env::current_exe, Ok)
 }
 
+/// Whether rooms open even if their limits hold less than they usually do on this machine.
+static WEAKER: AtomicBool = AtomicBool::new(false);
+
+/// Lets rooms open even if their limits hold less than they usually do on this machine, because the user says so.
+pub fn accept_weaker_limits() {
+    WEAKER.store(true, Ordering::Relaxed);
+}
+
+/// Removes the control groups of rooms whose opener has ended, and returns the number of those rooms.
+pub fn sweep(dry_run: bool) -> usize {
+    Hierarchies::find().sweep(dry_run)
+}
+
+/// The name of [`agent_program`].
+const AGENT_PROGRAM: &str = "aec-bench-agent";
+
+/// The program that goes into rooms and containers: a small one beside this one, without library, engines and generator.
+pub fn agent_program() -> io::Result<PathBuf> {
+    let place = program()?.with_file_name(AGENT_PROGRAM);
+    if place.is_file() {
+        return Ok(place);
+    }
+    let message = format!(
+        "{} is missing: rooms and containers get this program; `cargo build` and `cargo install` make both",
+        place.display()
+    );
+    Err(io::Error::new(io::ErrorKind::NotFound, message))
+}
+
 impl Room {
+    /// Opens a room. One whose limits would hold less than they usually do on this machine is not opened, unless the
+    /// user accepts that.
     pub fn open(spec: &RoomSpec) -> Result<Self, SandboxError> {
-        static HIERARCHIES: OnceLock<Hierarchies> = OnceLock::new();
-        static COUNT: AtomicU64 = AtomicU64::new(0);
+        Self::open_with(spec, WEAKER.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn open_with(spec: &RoomSpec, accepts_weaker: bool) -> Result<Self, SandboxError> {
+        let view = View::of(spec)?;
         let (ours, theirs) = rustix::net::socketpair(
             rustix::net::AddressFamily::UNIX,
             rustix::net::SocketType::STREAM,
@@ -193,36 +215,26 @@ impl Room {
             None,
         )
         .map_err(io::Error::from)?;
-        let name = format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let mut cgroup = HIERARCHIES.get_or_init(Hierarchies::find).create(&name, &spec.limits);
-        let shim = start_shim(theirs)?;
-        cgroup.add(shim.id());
+        let mut shim = start_shim(theirs)?;
+        let cgroup = Hierarchies::get().enclose(&spec.limits, shim.id());
+        if !cgroup.missing.is_empty() && !accepts_weaker {
+            drop(ours);
+            shim.wait()?;
+            return Err(SandboxError::WeakerLimits { missing: cgroup.missing.clone() });
+        }
+        let is_root = rustix::process::geteuid().is_root();
+        // No other living process has this number.
+        let user = (is_root && has_many_users()).then(|| FIRST_USER + shim.id());
         let enforce = Enforce {
             memory_mb: (!cgroup.memory).then_some(spec.limits.memory_mb),
             pids: (!cgroup.pids).then_some(spec.limits.pids),
             cpus: (!cgroup.cpus).then_some(spec.limits.cpus),
             storage_mb: spec.limits.storage_mb,
         };
-        let held = Held {
-            // The room is bound to this many cores, and the filter stops commands from changing that.
-            cpus: Hold::Tree,
-            memory: if cgroup.memory { Hold::Tree } else { Hold::Process },
-            storage: Hold::Tree,
-            // The kernel counts processes per user namespace; for root that is the whole host.
-            pids: if cgroup.pids || !rustix::process::geteuid().is_root() {
-                Hold::Tree
-            } else {
-                Hold::Process
-            },
-        };
         let channel = Channel::new(ours);
-        channel.send(&Request::Open { spec: spec.clone(), enforce }, &[])?;
-        let opened = receive_first(&channel).and_then(|first| {
-            let directories = receive_directories(&channel)?;
-            Ok((first, directories))
-        });
-        let mut shim = shim;
-        let (first, directories) = match opened {
+        channel.send(&Request::Open { spec: spec.clone(), view, enforce, user }, &[])?;
+        let opened = Self::furnish(&channel, &shim, user);
+        let (first, user, directories) = match opened {
             Ok(opened) => opened,
             Err(error) => {
                 drop(channel);
@@ -230,8 +242,43 @@ impl Room {
                 return Err(error);
             }
         };
+        let held = Held {
+            // The room is bound to this many cores, and the filter stops commands from changing that.
+            cpus: Hold::Tree,
+            memory: if cgroup.memory { Hold::Tree } else { Hold::Process },
+            storage: Hold::Tree,
+            // The kernel counts processes per user namespace; for root without one that is the whole host.
+            pids: if cgroup.pids || user.is_some() || !is_root { Hold::Tree } else { Hold::Process },
+        };
+        let user = user.unwrap_or(ROOM_UID);
+        let directories = directories.into_iter().map(|directory| Tree::of(directory, user)).collect();
         let places = spec.writable.iter().chain(&spec.sealed).cloned().collect();
-        Ok(Self { channel, shim, first, held, places, directories, frozen: false, cgroup })
+        let stopped = Arc::default();
+        Ok(Self { channel, shim, first, held, places, directories, user, frozen: false, stopped, cgroup })
+    }
+
+    /// Waits until the room is built; returns its first process, the user that its commands have for themselves, and its
+    /// directories.
+    fn furnish(
+        channel: &Channel,
+        shim: &Child,
+        user: Option<u32>,
+    ) -> Result<(OwnedFd, Option<u32>, Vec<OwnedFd>), SandboxError> {
+        let (Reply::Born, handles) = receive(channel)? else { return Err(SandboxError::Gone) };
+        let mut handles = handles.into_iter();
+        let first = handles.next().ok_or(SandboxError::Gone)?;
+        let user = match (user, handles.next()) {
+            (Some(user), Some(users)) => {
+                for map in ["uid_map", "gid_map"] {
+                    let path = format!("/proc/{}/{map}", shim.id());
+                    fs_err::write(path, format!("{ROOM_UID} {user} 1\n"))?;
+                }
+                channel.send(&Request::Inhabit, &[users.as_fd()])?;
+                Some(user)
+            }
+            _ => None,
+        };
+        Ok((first, user, receive_directories(channel)?))
     }
 
     /// Starts a resident and discards its output.
@@ -247,8 +294,24 @@ impl Room {
         self.settle(&command, socket, &nothing.into())
     }
 
+    /// Sends a request to the open room.
+    fn request(&self, request: &Request, handles: &[BorrowedFd<'_>]) -> Result<(), SandboxError> {
+        self.channel.send(request, handles).map_err(lost)
+    }
+
+    /// Receives an answer of the open room.
+    fn answer(&self) -> Result<(Reply, Vec<OwnedFd>), SandboxError> {
+        match self.channel.receive() {
+            Ok((Reply::Failed { step, error }, _)) => {
+                Err(SandboxError::KeeperLost { reason: format!("cannot {step}: {error}") })
+            }
+            Ok(received) => Ok(received),
+            Err(error) => Err(lost(error)),
+        }
+    }
+
     fn wait_until_done(&self) -> Result<(), SandboxError> {
-        match receive(&self.channel)? {
+        match self.answer()? {
             (Reply::Done, _) => Ok(()),
             _ => Err(SandboxError::Gone),
         }
@@ -257,10 +320,27 @@ impl Room {
     /// Kills everything inside except a resident and empties all directories, as if the room were new. Returns the
     /// old directories for reading, in the order of the specification.
     pub fn wipe(&mut self) -> Result<Vec<Tree>, SandboxError> {
-        self.channel.send(&Request::Wipe, &[])?;
-        let fresh = receive_directories(&self.channel)?;
+        self.request(&Request::Wipe, &[])?;
+        let (Reply::Ready, directories) = self.answer()? else { return Err(SandboxError::Gone) };
+        let fresh = directories.into_iter().map(|directory| Tree::of(directory, self.user)).collect();
         Ok(std::mem::replace(&mut self.directories, fresh))
     }
+}
+
+/// Whether the users that rooms would have exist here. In a container root may have only a part of the host's users.
+fn has_many_users() -> bool {
+    static FOUND: OnceLock<bool> = OnceLock::new();
+    let covers = |line: &str| {
+        let numbers: Vec<u64> = line.split_whitespace().filter_map(|number| number.parse().ok()).collect();
+        matches!(numbers.as_slice(), [first, _, count]
+            if *first <= u64::from(FIRST_USER) && first + count > u64::from(FIRST_USER + LAST_PROCESS))
+    };
+    *FOUND.get_or_init(|| {
+        ["uid_map", "gid_map"].iter().all(|map| {
+            let map = fs_err::read_to_string(format!("/proc/self/{map}")).unwrap_or_default();
+            map.lines().any(covers)
+        })
+    })
 }
 
 fn search_path() -> String {
@@ -298,16 +378,18 @@ fn is_hang_up(error: &io::Error) -> bool {
     )
 }
 
-fn receive_first(channel: &Channel) -> Result<OwnedFd, SandboxError> {
-    match receive(channel)? {
-        (Reply::Born, mut handles) if handles.len() == 1 => Ok(handles.remove(0)),
-        _ => Err(SandboxError::Gone),
-    }
+/// The error of talking to an open room.
+fn lost(error: io::Error) -> SandboxError {
+    if is_hang_up(&error) { ended() } else { error.into() }
 }
 
-fn receive_directories(channel: &Channel) -> Result<Vec<Tree>, SandboxError> {
+fn ended() -> SandboxError {
+    SandboxError::KeeperLost { reason: "it was killed".to_owned() }
+}
+
+fn receive_directories(channel: &Channel) -> Result<Vec<OwnedFd>, SandboxError> {
     match receive(channel)? {
-        (Reply::Ready, directories) => Ok(directories.into_iter().map(Tree::new).collect()),
+        (Reply::Ready, directories) => Ok(directories),
         _ => Err(SandboxError::Gone),
     }
 }
@@ -334,7 +416,7 @@ impl Sandbox for Room {
             env.push(("PATH".to_owned(), search_path()));
         }
         let request = Request::Exec { argv: command.argv.clone(), env, cwd: command.cwd.clone() };
-        self.channel.send(&request, &[stdin.as_fd(), out_writer.as_fd(), err_writer.as_fd()])?;
+        self.request(&request, &[stdin.as_fd(), out_writer.as_fd(), err_writer.as_fd()])?;
         drop((stdin, out_writer, err_writer));
         let exit = self.follow(&mut streams, started + command.deadline, watch)?;
         // Bytes still in the pipes were printed before the end; later ones come from other processes.
@@ -351,17 +433,18 @@ impl Sandbox for Room {
     }
 
     fn seal(&mut self) -> Result<(), SandboxError> {
-        self.channel.send(&Request::Seal, &[])?;
-        match receive(&self.channel)? {
-            (Reply::Done, _) => Ok(()),
-            _ => Err(SandboxError::Gone),
-        }
+        self.request(&Request::Seal, &[])?;
+        self.wait_until_done()
     }
 
     fn freeze(&mut self) -> Result<(), SandboxError> {
         if !self.frozen {
-            // The first process may already have ended; the shim ends when all processes of the room have.
+            // The first process may already have ended. Its end is reported when all processes of the room have ended; the
+            // shim outside only waits for that, and might never do so if somebody had stopped it.
             rustix::process::pidfd_send_signal(&self.first, Signal::KILL).ok();
+            let mut ended = [PollFd::new(&self.first, PollFlags::IN)];
+            rustix::io::retry_on_intr(|| poll(&mut ended, None)).map_err(io::Error::from)?;
+            self.shim.kill().ok();
             self.shim.wait()?;
             self.frozen = true;
         }
@@ -372,10 +455,19 @@ impl Sandbox for Room {
         self.cgroup.out_of_memory()
     }
 
+    fn lost(&self) -> Option<SandboxError> {
+        if self.frozen || self.stopped.load(Ordering::Relaxed) {
+            return None;
+        }
+        let nothing = rustix::event::Timespec::default();
+        let mut waiting = [PollFd::new(&self.first, PollFlags::IN)];
+        poll(&mut waiting, Some(&nothing)).is_ok_and(|count| count > 0).then(ended)
+    }
+
     /// A socket stays in the network namespace in which it was made, so connections come only from inside the room.
     fn listen(&mut self) -> Result<std::net::TcpListener, SandboxError> {
-        self.channel.send(&Request::Listen, &[])?;
-        match receive(&self.channel)? {
+        self.request(&Request::Listen, &[])?;
+        match self.answer()? {
             (Reply::Done, mut sockets) if sockets.len() == 1 => Ok(sockets.remove(0).into()),
             _ => Err(SandboxError::Gone),
         }
@@ -385,18 +477,20 @@ impl Sandbox for Room {
         let mut env = command.env.clone();
         env.push(("PATH".to_owned(), search_path()));
         let request = Request::Settle { argv: command.argv.clone(), env, cwd: command.cwd.clone() };
-        self.channel.send(&request, &[socket.as_fd(), output.as_fd(), output.as_fd()])?;
+        self.request(&request, &[socket.as_fd(), output.as_fd(), output.as_fd()])?;
         self.wait_until_done()
     }
 
     fn evict(&mut self) -> Result<(), SandboxError> {
-        self.channel.send(&Request::Evict, &[])?;
+        self.request(&Request::Evict, &[])?;
         self.wait_until_done()
     }
 
     fn stopper(&self) -> Option<Stopper> {
         let first = self.first.try_clone().ok()?;
+        let stopped = Arc::clone(&self.stopped);
         Some(Stopper::new(move || {
+            stopped.store(true, Ordering::Relaxed);
             rustix::process::pidfd_send_signal(&first, Signal::KILL).ok();
         }))
     }
@@ -416,7 +510,7 @@ impl Room {
             if now >= deadline && !killed {
                 // Kill its process group first, which leaves the room usable; a process that left its group ends with
                 // the room.
-                self.channel.send(&Request::Kill, &[])?;
+                self.request(&Request::Kill, &[])?;
                 killed = true;
             }
             let line = self.channel.as_fd();
@@ -448,7 +542,7 @@ impl Room {
                 }
             }
             if ready[0] {
-                return match receive(&self.channel)? {
+                return match self.answer()? {
                     (Reply::Exited { .. }, _) if killed => Ok(Exit::Deadline),
                     (Reply::Exited { code: Some(code), .. }, _) => Ok(Exit::Code(code)),
                     (Reply::Exited { signal, .. }, _) => Ok(Exit::Signal(signal.unwrap_or(0))),
@@ -466,16 +560,18 @@ impl Drop for Room {
     }
 }
 
-/// A pipe that already contains its content, so that no writer is needed. Larger input goes through a file.
+/// A pipe that already contains its content, so that no writer is needed. Larger input goes through a file in memory.
 pub(crate) fn filled_pipe(bytes: &[u8]) -> io::Result<OwnedFd> {
     use std::io::{Seek as _, Write as _};
-    const PIPE: usize = 60 * 1024;
+    // What a pipe always holds. The kernel gives no more to a user with many pipes, and those of rooms count.
+    const PIPE: usize = 4096;
     if bytes.len() <= PIPE {
         let (reader, mut writer) = io::pipe()?;
         writer.write_all(bytes)?;
         return Ok(reader.into());
     }
-    let mut file = tempfile::tempfile()?;
+    let in_memory = rustix::fs::memfd_create("input", rustix::fs::MemfdFlags::CLOEXEC);
+    let mut file = in_memory.map_or_else(|_| tempfile::tempfile(), |file| Ok(file.into()))?;
     file.write_all(bytes)?;
     file.rewind()?;
     Ok(file.into())

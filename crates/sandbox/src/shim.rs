@@ -5,10 +5,10 @@
 //! inner half is process 1 of the room and lives until the opener closes the channel or kills it.
 
 use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::process::{Pid, Signal, WaitOptions};
+use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions};
 use rustix::thread::UnshareFlags;
 
 use crate::channel::Channel;
@@ -17,14 +17,17 @@ use crate::doorway;
 use crate::mounts::{self, StepError};
 use crate::spec::{Enforce, ROOM_UID, Reply, Request, RoomSpec};
 use crate::sys::{self, Forked};
+use crate::view::View;
 
 /// The argument that makes the program a shim.
 pub const SHIM_ARGUMENT: &str = "__exec";
 
 /// Runs the shim; the channel is descriptor 0. Returns the exit code.
 pub fn run() -> i32 {
+    // What the opener inherited from its own parent, such as a directory of the host, must not reach the room.
+    let closed = sys::close_from(3, false).map_err(fail("close inherited descriptors"));
     let channel = Channel::new(sys::inherited(0));
-    match serve(&channel) {
+    match closed.and_then(|()| serve(&channel)) {
         Ok(()) => 0,
         Err(failure) => {
             let reply = Reply::Failed { step: failure.step, error: failure.error.to_string() };
@@ -35,7 +38,7 @@ pub fn run() -> i32 {
 
 fn serve(channel: &Channel) -> Result<(), StepError> {
     // The opener closed the channel before its first request, because it no longer needs the room.
-    let Ok((Request::Open { spec, enforce }, _)) = channel.receive() else { return Ok(()) };
+    let Ok((Request::Open { spec, view, enforce, user }, _)) = channel.receive() else { return Ok(()) };
     let privileged = rustix::process::geteuid().is_root();
     if !privileged {
         own_user_namespace().map_err(fail("make a user namespace"))?;
@@ -56,16 +59,23 @@ fn serve(channel: &Channel) -> Result<(), StepError> {
             drop(announced);
             let handle = rustix::process::pidfd_open(first, rustix::process::PidfdFlags::empty())
                 .map_err(|error| fail("name the first process")(error.into()))?;
-            channel.send(&Reply::Born, &[handle.as_fd()]).map_err(fail("announce the first process"))?;
-            drop(announce);
+            // A host may allow no user namespaces; commands then share their user with those of other rooms.
+            let users = user.and_then(|_| user_namespace_of_commands().ok());
+            let handles: Vec<_> = std::iter::once(&handle).chain(&users).map(AsFd::as_fd).collect();
+            channel.send(&Reply::Born, &handles).map_err(fail("announce the first process"))?;
+            let mut announce = announce;
+            if users.is_some() {
+                io::Write::write_all(&mut announce, &[1]).map_err(fail("announce the user"))?;
+            }
+            drop((announce, users));
             wait_for(first);
             Ok(())
         }
         Forked::Child => {
             drop(announce);
-            let waited = io::Read::read(&mut announced, &mut [0]);
-            debug_assert!(waited.is_ok_and(|count| count == 0));
-            let code = match First::new(channel, spec, enforce, privileged).and_then(First::run) {
+            let apart = io::Read::read(&mut announced, &mut [0]).is_ok_and(|count| count > 0);
+            let owner = privileged.then(|| user.filter(|_| apart).unwrap_or(ROOM_UID));
+            let code = match First::new(channel, spec, &view, enforce, owner).and_then(First::run) {
                 Ok(()) => 0,
                 Err(failure) => {
                     let reply = Reply::Failed { step: failure.step, error: failure.error.to_string() };
@@ -91,11 +101,19 @@ fn own_user_namespace() -> io::Result<()> {
     std::fs::write("/proc/self/gid_map", format!("{ROOM_UID} {gid} 1\n"))
 }
 
+/// Moves this process, which does nothing more in the room, into a new user namespace, and returns that namespace. The
+/// opener says which users it has.
+fn user_namespace_of_commands() -> io::Result<OwnedFd> {
+    sys::unshare(UnshareFlags::NEWUSER)?;
+    Ok(std::fs::File::open("/proc/self/ns/user")?.into())
+}
+
 /// The room's first process.
 struct First<'a> {
     channel: &'a Channel,
     spec: RoomSpec,
-    privileged: bool,
+    /// The host's user of the commands; absent if it is this process's own.
+    owner: Option<u32>,
     starter: Starter,
     running: Option<Pid>,
     resident: Option<Pid>,
@@ -105,8 +123,9 @@ impl<'a> First<'a> {
     fn new(
         channel: &'a Channel,
         spec: RoomSpec,
+        view: &View,
         enforce: Enforce,
-        privileged: bool,
+        owner: Option<u32>,
     ) -> Result<Self, StepError> {
         // If the outer half dies, the opener could not tell that this one still runs.
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
@@ -115,9 +134,17 @@ impl<'a> First<'a> {
         rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
         // The same in every room, so that nothing depends on the host's name.
         rustix::system::sethostname(b"room").map_err(|error| fail("name the room")(error.into()))?;
-        mounts::build(&spec, privileged)?;
-        let starter = Starter::new(enforce, privileged)?;
-        Ok(Self { channel, spec, privileged, starter, running: None, resident: None })
+        mounts::build(&spec, view, owner)?;
+        let mut starter = Starter::new(enforce, owner.is_some())?;
+        // The room must not end because its commands use up its memory.
+        starter.expendable = true;
+        // In an ordinary user's room commands have the same user as this process. Without handlers it ignores their
+        // signals, and its files in `/proc`, such as the one that chooses whom the kernel kills, are not theirs.
+        sys::stop_handling_faults();
+        sys::leave_keyrings();
+        rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
+            .map_err(|error| fail("hide from commands")(error.into()))?;
+        Ok(Self { channel, spec, owner, starter, running: None, resident: None })
     }
 
     fn run(mut self) -> Result<(), StepError> {
@@ -135,6 +162,11 @@ impl<'a> First<'a> {
             };
             match request {
                 Request::Open { .. } => return Err(fail("open")(io::Error::other("the room is open"))),
+                Request::Inhabit => {
+                    let users = descriptors.into_iter().next();
+                    let missing = || fail("receive a user namespace")(io::Error::other("there is none"));
+                    self.starter.move_commands_to(users.ok_or_else(missing)?);
+                }
                 Request::Seal => {
                     mounts::seal(&self.spec)?;
                     self.say(&Reply::Done)?;
@@ -170,7 +202,7 @@ impl<'a> First<'a> {
                 Request::Wipe => {
                     self.kill_everything()?;
                     mounts::unmount_writable(&self.spec)?;
-                    mounts::mount_writable(&self.spec, self.privileged)?;
+                    mounts::mount_writable(&self.spec, self.owner)?;
                     self.ready()?;
                 }
             }
@@ -201,7 +233,7 @@ impl<'a> First<'a> {
 
     fn ready(&self) -> Result<(), StepError> {
         let directories = mounts::open_directories(&self.spec)?;
-        let borrowed: Vec<_> = directories.iter().map(std::os::fd::AsFd::as_fd).collect();
+        let borrowed: Vec<_> = directories.iter().map(AsFd::as_fd).collect();
         self.channel.send(&Reply::Ready, &borrowed).map_err(fail("answer"))
     }
 

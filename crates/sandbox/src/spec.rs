@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::view::View;
+
 /// The user of commands if the host process is root: an id without an account or groups.
 pub const ROOM_UID: u32 = 64_999;
 
@@ -15,9 +17,9 @@ pub struct RoomSpec {
     pub writable: Vec<String>,
     /// Directories that the opener fills and that then become read-only.
     pub sealed: Vec<String>,
-    /// Host directories shown read-only at the same path, such as the prefix of an interpreter.
+    /// Files and directories of the host, shown read-only at the same path, such as the library of an interpreter.
     pub show: Vec<PathBuf>,
-    /// Programs by name, linked into a directory at the front of the search path.
+    /// Programs by name, offered in a directory at the front of the search path.
     pub programs: Vec<(String, PathBuf)>,
     pub limits: Limits,
     /// Whether the host's network is visible.
@@ -25,23 +27,20 @@ pub struct RoomSpec {
 }
 
 impl RoomSpec {
-    /// Offers this program by its name, even if it is not part of the system. Containers always have it.
+    /// Offers this program by its name. What is offered is the small program beside it ([`crate::agent_program`]): it has
+    /// the loop of an agent, and nothing from which a task could be made again. Containers always have it.
     pub fn offer_ourselves(&mut self) -> std::io::Result<()> {
-        let program = crate::program()?;
-        self.show.push(program.clone());
-        self.programs.push((OURSELVES.to_owned(), program));
+        self.programs.push((OURSELVES.to_owned(), crate::agent_program()?));
         Ok(())
     }
 
-    /// Offers an interpreter as `python3` and `python`.
+    /// Offers an interpreter as `python3` and `python`, with its standard library and without installed packages.
     pub fn offer_python(&mut self, python: &crate::python::Python) {
         for name in ["python3", "python"] {
             self.programs.push((name.to_owned(), python.path.clone()));
         }
-        // Only the system's directories are shown by default.
-        if !python.prefix.starts_with("/usr") {
-            self.show.push(python.prefix.clone());
-        }
+        self.show.push(python.path.clone());
+        self.show.extend(python.library.iter().cloned());
     }
 }
 
@@ -106,8 +105,11 @@ pub enum Level {
 /// Messages from the opener to the room.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Request {
-    /// Build the room. Answered by [`Reply::Ready`] with a descriptor for each directory.
-    Open { spec: RoomSpec, enforce: Enforce },
+    /// Build the room. Answered by [`Reply::Ready`] with a descriptor for each directory. `user` is the host's user of
+    /// its commands, if they should have one of their own.
+    Open { spec: RoomSpec, view: View, enforce: Enforce, user: Option<u32> },
+    /// Commands enter a user namespace, which is the descriptor. Not answered.
+    Inhabit,
     /// Make the sealed directories read-only. Answered by [`Reply::Done`].
     Seal,
     /// Run a command; the descriptors are its stdin, stdout and stderr. Answered by [`Reply::Exited`].
@@ -140,7 +142,7 @@ pub struct Enforce {
 /// Messages from the room to the opener.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Reply {
-    /// The room's first process, as a descriptor.
+    /// The room's first process, as a descriptor; and the user namespace for its commands, if there is one.
     Born,
     /// The room is built; descriptors of the writable directories, then of the sealed ones.
     Ready,

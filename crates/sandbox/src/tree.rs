@@ -25,8 +25,8 @@ enum Inner {
 #[derive(Debug)]
 struct Here {
     directory: OwnedFd,
-    /// Whether written files belong to the rooms' user.
-    in_room: bool,
+    /// The user to whom written files are given, if this process is root.
+    owner: Option<u32>,
 }
 
 /// A directory that this process cannot open itself, such as one in a container: a process there follows the rules of
@@ -61,6 +61,8 @@ pub enum Kind {
     Link,
     /// A device, pipe or socket.
     Special,
+    /// A file or directory that its owner may not read. Only root could, and what counts must not depend on that.
+    Closed,
 }
 
 /// Limits for walking a tree that another process filled.
@@ -75,7 +77,12 @@ pub struct WalkLimits {
 impl Tree {
     /// Takes over the descriptor of a directory in a room.
     pub fn new(directory: OwnedFd) -> Self {
-        Self(Inner::Here(Here { directory, in_room: true }))
+        Self::of(directory, ROOM_UID)
+    }
+
+    /// Likewise, of a room whose commands are another user of the host.
+    pub(crate) fn of(directory: OwnedFd, owner: u32) -> Self {
+        Self(Inner::Here(Here { directory, owner: Some(owner) }))
     }
 
     /// A directory that another process accesses for this one.
@@ -87,7 +94,7 @@ impl Tree {
     pub fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = rustix::fs::open(path, flags, Mode::empty())?;
-        Ok(Self(Inner::Here(Here { directory, in_room: false })))
+        Ok(Self(Inner::Here(Here { directory, owner: None })))
     }
 
     /// Opens a regular file for reading. Never blocks, never follows a link.
@@ -121,6 +128,17 @@ impl Tree {
         match &self.0 {
             Inner::Here(here) => here.make_parents(&path.join("x")),
             Inner::Elsewhere(elsewhere) => elsewhere.make_directory(path),
+        }
+    }
+
+    /// Makes the directory itself readable again, if commands of a room took that away from its owner, who is this
+    /// process's user.
+    pub fn reopen(&self) -> io::Result<()> {
+        match &self.0 {
+            Inner::Here(here) if here.owner.is_some() => {
+                Ok(rustix::fs::fchmod(&here.directory, Mode::from_raw_mode(0o755))?)
+            }
+            Inner::Here(_) | Inner::Elsewhere(_) => Ok(()),
         }
     }
 
@@ -213,8 +231,8 @@ impl Here {
 
     /// If this process is root, gives the file to the room's user.
     fn give_away(&self, file: impl std::os::fd::AsFd) -> io::Result<()> {
-        if self.in_room && rustix::process::geteuid().is_root() {
-            std::os::unix::fs::fchown(file, Some(ROOM_UID), Some(ROOM_UID))?;
+        if self.owner.is_some() && rustix::process::geteuid().is_root() {
+            std::os::unix::fs::fchown(file, self.owner, self.owner)?;
         }
         Ok(())
     }
@@ -252,8 +270,11 @@ fn walk(
             return Err(too_much("more files"));
         }
         let status = rustix::fs::statat(directory.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW)?;
+        let mode = Mode::from_raw_mode(status.st_mode);
         let kind = match FileType::from_raw_mode(status.st_mode) {
+            FileType::RegularFile if !mode.contains(Mode::RUSR) => Kind::Closed,
             FileType::RegularFile => Kind::File,
+            FileType::Directory if !mode.contains(Mode::RUSR | Mode::XUSR) => Kind::Closed,
             FileType::Directory => Kind::Directory,
             FileType::Symlink => Kind::Link,
             _ => Kind::Special,
@@ -301,5 +322,32 @@ mod tests {
         assert_eq!(error.to_string(), "not a regular file");
         tree.write(Path::new("d/e/f"), b"x", false).unwrap();
         assert_eq!(tree.read(Path::new("d/e/f"), 1).unwrap(), b"x");
+    }
+
+    /// Listing failed for everybody but root as soon as one directory could not be opened.
+    #[test]
+    fn what_its_owner_may_not_read_is_closed_for_root_too() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        std::fs::create_dir_all(at("none/inside")).unwrap();
+        std::fs::create_dir_all(at("listed/inside")).unwrap();
+        std::fs::write(at("shut"), "x").unwrap();
+        std::fs::write(at("open"), "x").unwrap();
+        let closed = [("none", 0o000), ("listed", 0o400), ("shut", 0o000)];
+        let change = |name: &str, mode| {
+            std::fs::set_permissions(at(name), std::fs::Permissions::from_mode(mode)).unwrap();
+        };
+        for (name, mode) in closed {
+            change(name, mode);
+        }
+        let listed = Tree::open(place.path()).unwrap().list(WalkLimits { entries: 9, depth: 9 });
+        for (name, _) in closed {
+            change(name, 0o700);
+        }
+        let listed: Vec<_> = listed.unwrap().into_iter().map(|entry| (entry.path, entry.kind)).collect();
+        let expected = [("listed", Kind::Closed), ("none", Kind::Closed), ("open", Kind::File)];
+        let expected = expected.into_iter().chain([("shut", Kind::Closed)]);
+        assert_eq!(listed, expected.map(|(name, kind)| (name.into(), kind)).collect::<Vec<_>>());
     }
 }

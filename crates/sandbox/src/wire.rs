@@ -206,7 +206,7 @@ pub struct Entry {
     links: u64,
 }
 
-const KINDS: [Kind; 4] = [Kind::File, Kind::Directory, Kind::Link, Kind::Special];
+const KINDS: [Kind; 5] = [Kind::File, Kind::Directory, Kind::Link, Kind::Special, Kind::Closed];
 
 impl From<&Listed> for Entry {
     fn from(listed: &Listed) -> Self {

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
 
-use aec_base::name::{self, NameError};
+use aec_base::name::{self, Name, NameError};
 use serde::Serialize;
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -48,6 +48,23 @@ impl TaskId {
             })?;
         }
         Ok(Self(text.to_owned()))
+    }
+
+    /// An id for what another program calls its task: names stay as they are, everything else becomes `-`, with the
+    /// beginning of a digest.
+    pub fn nearest(text: &str) -> Self {
+        let mut names: Vec<String> = Vec::new();
+        let mut length = 0;
+        for segment in text.split('/').filter(|segment| !segment.is_empty()) {
+            let name = Name::nearest(segment).to_string();
+            length += name.len() + 1;
+            names.push(name);
+        }
+        if names.is_empty() || length > MAX_ID {
+            // One name of what the whole text says.
+            return Self(Name::nearest(&format!("{text} ")).to_string());
+        }
+        Self(names.join("/"))
     }
 
     /// The id of a directory below the tasks root.

@@ -259,7 +259,7 @@ pub(crate) fn started(directory: &RunDirectory) -> Option<Timestamp> {
     let (file, _) = open_regular(&directory.path().join(LOG_FILE), u64::MAX, Links::Refuse).ok()?;
     let mut line = String::new();
     BufReader::new(file).take(FIRST_LINE).read_line(&mut line).ok()?;
-    serde_json::from_str::<First>(&line).ok().map(|first| first.at)
+    aec_base::json::from_str::<First>(&line).ok().map(|first| first.at)
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -9,15 +9,18 @@ use aec_base::label::Beginnings;
 use aec_base::name::Name;
 use aec_base::problem::Problem;
 use aec_judge::verdict::Outcome;
+use aec_ledger::expected::Absent;
 use aec_ledger::index::{Filter, Index, IndexError, Summary};
 use aec_ledger::jobs::LIVE;
 use aec_ledger::layout::stem;
+use aec_ledger::unknown::Unknown;
 use aec_report::evaluate::{Evaluation, evaluate};
 use aec_report::group::{Group, Unit};
 use aec_report::label::PageLabels;
 use aec_report::selection::Selection;
+use aec_run::absent::{expected_plan, withheld};
 use aec_run::plan::Plan;
-use aec_run::session::{current_plan, sessions};
+use aec_run::session::sessions;
 use aec_run::status::{State, under_way};
 use serde::Serialize;
 
@@ -77,6 +80,9 @@ pub(crate) struct Progress {
     pub(crate) outcomes: BTreeMap<&'static str, usize>,
     /// Over the trials that were scored so far.
     pub(crate) mean_reward: Option<f64>,
+    /// Trials whose rewards are unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) unknown: Option<Unknown>,
     pub(crate) cost_usd: f64,
     pub(crate) without_cost: usize,
     pub(crate) under_way: Vec<Attempt>,
@@ -108,7 +114,30 @@ fn unreadable(error: &IndexError) -> Trouble {
     )
 }
 
+fn unusable(problem: &Problem) -> Trouble {
+    Trouble::internal(problem.what.clone(), "see `aec-bench ledger verify`")
+}
+
 impl Site {
+    /// The trials of an experiment that packages withheld.
+    pub(crate) fn withheld(&self, experiment: &Name) -> Result<Vec<Absent>, Trouble> {
+        withheld(&self.ledger, experiment).map_err(|problem| unusable(&problem))
+    }
+
+    /// Tells a selection what packages withheld of an experiment, and whether it came as one.
+    pub(crate) fn note_absent(
+        &self,
+        selection: &mut Selection,
+        experiment: &Name,
+        filter: &Filter,
+    ) -> Result<(), Trouble> {
+        selection.note_withheld(&self.withheld(experiment)?, filter);
+        if self.ledger.is_package(experiment).map_err(|problem| unusable(&problem))? {
+            selection.packages.insert(experiment.to_string());
+        }
+        Ok(())
+    }
+
     /// A snapshot of the ledger that is at most a second old.
     pub(crate) fn snapshot(&self) -> Result<Arc<Snapshot>, Trouble> {
         self.snapshot.try_get(|| {
@@ -118,7 +147,11 @@ impl Site {
             let experiments = self.ledger.experiments().map_err(|error| {
                 Trouble::internal(format!("the ledger cannot be read: {error}"), "check its permissions")
             })?;
-            let (summaries, refreshed) = self.ask(Index::summaries)?;
+            let (mut summaries, refreshed) = self.ask(Index::summaries)?;
+            for summary in &mut summaries {
+                let withheld = self.withheld(&summary.experiment_id)?;
+                summary.trials.note_withheld(withheld.len());
+            }
             Ok(Snapshot { summaries, experiments, problems: refreshed })
         })
     }
@@ -151,6 +184,7 @@ impl Site {
             summary.attempts.hash(&mut hasher);
             summary.trials.outcomes.hash(&mut hasher);
             summary.trials.mean_reward.map(f64::to_bits).hash(&mut hasher);
+            summary.trials.unknown.map(|unknown| (unknown.withheld, unknown.unverified)).hash(&mut hasher);
             summary.cost_usd.to_bits().hash(&mut hasher);
             for moment in [&summary.first, &summary.last] {
                 moment.as_ref().map(aec_base::timestamp::Timestamp::as_str).hash(&mut hasher);
@@ -161,7 +195,7 @@ impl Site {
     }
 
     fn plan(&self, experiment: &Name) -> (Option<Plan>, Option<String>) {
-        match current_plan(&self.ledger.experiment(experiment)) {
+        match expected_plan(&self.ledger.experiment(experiment)) {
             Ok(plan) => (plan, None),
             Err(problems) => (None, problems.first().map(|problem| problem.what.clone())),
         }
@@ -173,6 +207,7 @@ impl Site {
         self.evaluated.get(experiment.as_str(), state, || {
             let filter = Filter { experiments: vec![experiment.to_string()], ..Filter::default() };
             let (mut selection, _) = self.ask(|index| Selection::read(index, &filter))?;
+            self.note_absent(&mut selection, experiment, &filter)?;
             let (plan, plan_problem) = self.plan(experiment);
             if let Some(plan) = &plan {
                 selection.note_missing(&plan.expected(), &filter);
@@ -271,6 +306,7 @@ impl Site {
                 .filter(|(_, count)| *count > 0)
                 .collect(),
             mean_reward: summary.and_then(|summary| summary.trials.mean_reward),
+            unknown: summary.and_then(|summary| summary.trials.unknown),
             cost_usd: summary.map_or(0.0, |summary| summary.cost_usd),
             without_cost: summary.map_or(0, |summary| summary.trials.without_cost),
             running: attempts.len(),
@@ -337,10 +373,11 @@ fn counts(progress: &Progress) -> String {
         progress.outcomes.iter().map(|(name, count)| format!("{} {name}", words::count(*count))).collect();
     let outcomes = if outcomes.is_empty() { String::new() } else { format!(" ({})", outcomes.join(", ")) };
     format!(
-        "{}{planned} recorded{outcomes} · {} under way · mean reward {} · {}",
+        "{}{planned} recorded{outcomes} · {} under way · mean reward {}{} · {}",
         words::count(progress.recorded),
         words::count(progress.running),
         words::share(progress.mean_reward),
+        progress.unknown.map(|unknown| format!("* ({})", unknown.names())).unwrap_or_default(),
         words::cost(progress.cost_usd, progress.without_cost)
     )
 }

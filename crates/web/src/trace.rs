@@ -102,7 +102,7 @@ pub(crate) fn start(path: &Path) -> Option<i64> {
 }
 
 fn moment(line: &[u8]) -> Option<i64> {
-    Some(serde_json::from_slice::<Event>(line).ok()?.timestamp?.to_milliseconds())
+    Some(aec_base::json::from_slice::<Event>(line).ok()?.timestamp?.to_milliseconds())
 }
 
 /// Complete events from an offset on, at most `most` and as many as a page can show.
@@ -118,7 +118,7 @@ pub(crate) fn read_part(path: &Path, offset: u64, most: usize, start: Option<i64
         }
         part.read += 1;
         part.offset += line.length;
-        let entry = match serde_json::from_slice::<Event>(line.bytes) {
+        let entry = match aec_base::json::from_slice::<Event>(line.bytes) {
             Ok(event) => entry(event, start).map(|entry| entry.clipped(TEXT)),
             Err(_) => Some(note(line.length)),
         };

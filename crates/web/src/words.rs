@@ -1,6 +1,7 @@
 //! Formats numbers in the same way on every page. Unknown values are a dash, and unknown costs are `unpriced`.
 
 use aec_base::decimal::{self, UNPRICED, rounded};
+use aec_ledger::index::Totals;
 use aec_report::group::Group;
 use aec_report::html::thousands;
 use aec_report::stats::Interval;
@@ -10,6 +11,17 @@ pub(crate) const UNKNOWN: &str = "–";
 pub(crate) fn share(value: Option<f64>) -> String {
     // Adding zero turns a negative zero into zero.
     finite(value).map_or_else(|| UNKNOWN.to_owned(), |value| rounded(value, 3))
+}
+
+/// The mean reward of a group; `*` marks one that is not of all trials.
+pub(crate) fn mean(group: &Group) -> String {
+    format!("{}{}", share(group.mean_reward), group.mark())
+}
+
+/// The same of totals.
+pub(crate) fn mean_of(totals: &Totals) -> String {
+    let mark = if totals.unknown.is_some() { "*" } else { "" };
+    format!("{}{mark}", share(totals.mean_reward))
 }
 
 pub(crate) fn signed(value: Option<f64>) -> String {

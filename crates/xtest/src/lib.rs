@@ -11,6 +11,7 @@ pub mod bench;
 pub mod chance;
 pub mod environment;
 pub mod files;
+pub mod fixed;
 pub mod hub;
 pub mod lock;
 pub mod modal;

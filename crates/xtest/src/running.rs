@@ -5,6 +5,19 @@ use std::process::{Child, ChildStderr};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+/// The signals that ask a program to end. Under `nohup` every program is started with the end of the terminal ignored,
+/// and goes on.
+pub fn asking_to_end() -> Vec<Signal> {
+    let status = std::fs::read_to_string("/proc/self/status").expect("what the kernel says of this process");
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("the ignored signals");
+    let ignored = u64::from_str_radix(ignored.trim(), 16).expect("a set of signals");
+    let mut signals = vec![Signal::INT, Signal::TERM];
+    if ignored & 1 == 0 {
+        signals.push(Signal::HUP);
+    }
+    signals
+}
+
 /// A running program. It is killed when this is dropped.
 pub struct Running {
     child: Child,
@@ -30,6 +43,10 @@ impl Running {
             }
             before.push_str(&line);
         }
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     pub fn signal(&self, signal: Signal) {

@@ -101,6 +101,27 @@ fn crates_depend_only_on_lower_crates() {
     assert_eq!(seen, map);
 }
 
+/// Whoever works in a room can read and run the program in it.
+#[test]
+fn the_program_in_rooms_is_made_of_no_generator() {
+    let all = Crate::all();
+    let (mut known, mut waiting) = (BTreeSet::new(), vec!["aec-agent".to_owned()]);
+    while let Some(name) = waiting.pop() {
+        let one = all.iter().find(|one| one.name() == name).unwrap();
+        let own = one.dependencies("dependencies").into_iter().map(|(key, _)| key);
+        waiting.extend(own.filter(|key| key.starts_with("aec-") && !known.contains(key)));
+        known.insert(name);
+    }
+    for forbidden in ["aec-author", "aec-package", "aec-eval", "aec-evolve", "aec-cli"] {
+        assert!(!known.contains(forbidden), "the program in rooms would have {forbidden}: {known:?}");
+    }
+    let program =
+        std::fs::read_to_string(root().join("crates/aec-bench/src/bin/aec-bench-agent.rs")).unwrap();
+    let used: BTreeSet<&str> =
+        program.split("aec_").skip(1).filter_map(|rest| rest.split("::").next()).collect();
+    assert_eq!(used, BTreeSet::from(["agent"]), "its package depends on everything");
+}
+
 /// Dependencies that no source names, with the reason for each: `(crate, dependency, reason)`.
 const UNNAMED: &[(&str, &str, &str)] = &[];
 
@@ -188,6 +209,46 @@ fn source_files_say_what_they_are_for_and_stay_short() {
                 !unfinished.iter().any(|word| line.contains(word)),
                 "{shown}:{} is unfinished",
                 number + 1
+            );
+        }
+    }
+}
+
+/// Parsers without limits on depth and width, and the files that may name them: there, the limits are counted first.
+const UNBOUNDED: [(&str, &[&str]); 7] = [
+    (
+        "serde_json::from_slice",
+        &["base/src/json/bounded.rs", "sandbox/src/channel.rs", "sandbox/src/wire.rs"],
+    ),
+    ("serde_json::from_str", &["base/src/json/bounded.rs", "base/src/document/json.rs"]),
+    ("serde_json::from_reader", &[]),
+    (
+        "serde_json::Deserializer::from_",
+        &["base/src/json/bounded.rs", "prime/src/rollouts/json.rs", "eval/src/results/value.rs"],
+    ),
+    ("serde_saphyr::from_", &["base/src/document/yaml.rs"]),
+    ("toml::from_", &[]),
+    ("parse::<toml::", &[]),
+];
+
+/// A reader of foreign text that is not in this list cannot be written without `aec_base::json` or
+/// `aec_base::document`; `crates/aec-bench/tests/readers` gives hostile input to those and to what is built on them.
+/// The messages of `sandbox` are between two processes of this program and have their own limit of bytes.
+#[test]
+fn foreign_text_is_read_within_limits() {
+    for path in files_below(&root().join("crates"), "rs") {
+        let name = path.strip_prefix(root().join("crates")).unwrap().to_string_lossy().into_owned();
+        let is_program =
+            name.contains("/src/") && !name.starts_with("xtest/") && !name.starts_with("model-server/");
+        if !is_program || name.contains("/tests/") || name.ends_with("/tests.rs") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        let program = text.split("#[cfg(test)]\nmod ").next().unwrap();
+        for (parser, allowed) in UNBOUNDED {
+            assert!(
+                !program.contains(parser) || allowed.contains(&name.as_str()),
+                "crates/{name} calls {parser}: read with aec_base::json or aec_base::document, which have limits"
             );
         }
     }

@@ -22,6 +22,7 @@ fn doctor_reports_python_isolation_and_keys_by_name_only() {
             "landlock",
             "seccomp",
             "cgroups",
+            "view",
             "slurm",
             "containers",
             "modal",

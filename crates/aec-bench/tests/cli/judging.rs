@@ -41,7 +41,7 @@ fn a_submission_is_a_file_or_a_workspace() {
     assert!((reward("left") - 1.0).abs() < 1e-9);
     assert!(reward("empty").abs() < 1e-9);
     let fields = env.run(["verify", "electrical/voltage-drop", "--submission", "answer.json"]);
-    assert!(fields.stdout.contains("voltage_drop_v        value: 9  met: false"), "{fields:?}");
+    assert!(fields.stdout.contains("voltage_drop_v        value: 9.0  met: false"), "{fields:?}");
     assert_eq!(env.run(["verify", "electrical/voltage-drop", "--submission", "none"]).code, Some(3));
     assert_eq!(env.run(["verify"]).code, Some(2));
     assert_eq!(env.run(["verify", "nothing"]).code, Some(3));

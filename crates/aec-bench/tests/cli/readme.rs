@@ -88,6 +88,11 @@ fn every_line_works_in_order_in_a_new_project() {
                 "my-bench/configs/endpoints.toml",
                 format!("[[endpoint]]\nendpoint_id = \"gpt-4.1-mini\"\nmodel = \"gpt-4.1-mini\"\nurl = \"{url}/v1\"\n"),
             );
+            // The prices of the model's own provider do not hold for another address.
+            shell.env.write(
+                "my-bench/configs/prices.toml",
+                "[[price]]\nendpoint = \"gpt-4.1-mini\"\ninput = 0.4\noutput = 1.6\n",
+            );
         }
     }
 }

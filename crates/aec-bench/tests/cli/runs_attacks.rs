@@ -222,7 +222,7 @@ fn a_forger_who_changes_digests_too_is_found_by_chain_and_root() {
     let archive = Archive::read(&package(&recorded(), ""));
     let at = archive.members.iter().position(|member| member.name() == "records/t2.json").unwrap();
     let text =
-        String::from_utf8(archive.members[at].content.clone()).unwrap().replace("agent_fault", "scored");
+        String::from_utf8(archive.members[at].content.clone()).unwrap().replace("agent_fault", "infra_fault");
     let mut forged = archive.clone();
     forged.members[at] = Member::file("records/t2.json", text.as_bytes());
     let value: Value = serde_json::from_str(&text).unwrap();
@@ -236,17 +236,17 @@ fn a_forger_who_changes_digests_too_is_found_by_chain_and_root() {
         m["attempts"][2]["record"] = json!(digest);
         m["attempts"][2]["leaf"] = json!(leaf);
         m["attempts"][2]["size"] = json!(text.len());
-        m["attempts"][2]["outcome"] = json!("scored");
-        m["counts"]["outcomes"] = json!({"scored": 3, "infra_fault": 1});
+        m["attempts"][2]["outcome"] = json!("infra_fault");
+        m["counts"]["outcomes"] = json!({"scored": 2, "infra_fault": 2});
     };
-    refuse(&to, "a better outcome", &with_manifest(&forged, changed), &["L089"]);
+    refuse(&to, "an outcome that leaves the mean", &with_manifest(&forged, changed), &["L089"]);
     // Without any chain, the root reveals it.
     let env = recorded();
     std::fs::remove_dir_all(env.path("artefacts/ledger/exp-1/_run")).unwrap();
     let unchained = Archive::read(&package(&env, ""));
     let mut forged = unchained;
     forged.members[at] = Member::file("records/t2.json", text.as_bytes());
-    let said = refuse(&to, "a better outcome without a chain", &with_manifest(&forged, changed), &["L088"]);
+    let said = refuse(&to, "the same without a chain", &with_manifest(&forged, changed), &["L088"]);
     assert!(said.contains("the root is another one"), "{said}");
     // A record that refers to a missing content, and a content to which no record refers.
     let digest = archive.members.last().unwrap().name().replace("contents/", "sha256:");

@@ -39,7 +39,7 @@ fn records_that_cannot_be_packed_are_told_and_nothing_is_written() {
     refused(
         "a changed record",
         &|env| {
-            let text = env.read(at("t2.json")).replace("agent_fault", "scored");
+            let text = env.read(at("t2.json")).replace("agent_fault", "infra_fault");
             env.write(at("t2.json"), text);
         },
         "L089",

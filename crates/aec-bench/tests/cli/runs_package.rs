@@ -35,6 +35,8 @@ pub(crate) fn record(
         })
         .collect();
     let submitted = store.put(b"submitted").unwrap();
+    let judged =
+        (outcome == "scored").then(|| aec_ledger::example::record("exp-1", trial, attempt).evaluation);
     let value = json!({
         "schema_version": 1,
         "trial_id": trial,
@@ -45,6 +47,7 @@ pub(crate) fn record(
         "key": zero,
         "plan": format!("sha256:{PLAN}"),
         "outcome": outcome,
+        "evaluation": judged,
         "task": {"task_id": "civil/a", "task_revision": zero, "domain": "civil", "family": "civil/a"},
         "agent": {"name": "oracle", "adapter": "oracle", "configuration": {}, "digest": zero},
         "environment": {

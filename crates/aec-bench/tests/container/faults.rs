@@ -5,7 +5,7 @@ use aec_xtest::wait::until;
 use serde_json::Value;
 
 use crate::container::runs::{project, write_task};
-use crate::container::{engine, image};
+use crate::container::{engine, engine_at, image};
 
 /// The only fault of an experiment: outcome, boundary, kind and message.
 fn fault(run: &aec_xtest::Run, env: &aec_xtest::TestEnv, experiment: &str) -> (String, String, String) {
@@ -140,6 +140,9 @@ fn who_fills_the_memory_of_a_room_does_not_escape_the_verdict() {
 fn a_verifier_that_takes_too_much_memory_is_told_from_one_that_fails() {
     let (env, _) = project(1);
     env.write("tasks/civil/channel-0/tests/verify.py", "x = bytearray(600 << 20)\n");
+    // It fails on this too, so no agent is to blame.
+    let golden = "tasks/civil/channel-0/tests/fixtures/golden_pass.json";
+    env.write(golden, "{\"flow\": 3.2, \"depth\": 1.25}");
     let run = env.run(["run", "civil", "--harness", "nop", "-e", "greedy", "--backend", "docker"]);
     assert_eq!(run.code, Some(1), "{run:?}");
     let (outcome, kind, message) = fault(&run, &env, "greedy");
@@ -240,7 +243,7 @@ fn images_are_removed_but_not_those_that_somebody_uses() {
     let command =
         serde_json::json!({ "name": "bash", "arguments": { "command": format!("sleep {length}; true") } });
     env.write("script.json", serde_json::json!({ "replies": [{ "tool_calls": [command] }] }).to_string());
-    let engine = Engine::connect(std::slice::from_ref(&own.host), EngineLimits::default()).unwrap();
+    let engine = engine_at(own.host.clone());
     let mut child = env.start_piped([
         "run",
         "civil",

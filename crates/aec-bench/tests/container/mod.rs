@@ -21,8 +21,12 @@ use aec_xtest::podman::Podman;
 const DOCKERFILE: &str = "FROM python:3.12-slim\nCOPY notes.txt /workspace/notes.txt\nENV COLOUR=green\n";
 
 fn engine() -> Engine {
+    engine_at(Podman::get().host())
+}
+
+fn engine_at(host: String) -> Engine {
     aec_sandbox::use_shim(env!("CARGO_BIN_EXE_aec-bench").into());
-    Engine::connect(&[Podman::get().host()], EngineLimits::default()).unwrap()
+    Engine::connect(&[host], EngineLimits::default()).unwrap()
 }
 
 /// An image with these instructions and a file for its workspace.

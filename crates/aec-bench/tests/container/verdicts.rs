@@ -7,7 +7,6 @@ use aec_container::Containers;
 use aec_judge::cheat::{CHEATERS, cheat};
 use aec_judge::golden::submission_with_output;
 use aec_judge::judge::{Isolation, Judge, Surface};
-use aec_judge::verdict::Outcome;
 use aec_sandbox::{Level, python};
 use aec_task::id::TaskId;
 use aec_task::task::Task;
@@ -98,16 +97,13 @@ fn no_cheater_earns_anything_in_containers() {
         native: true,
         containers: Some(Containers::Engine(engine)),
     };
-    for cheater in CHEATERS {
+    // A container takes a second; the long version tries all of them.
+    let chosen = CHEATERS.iter().enumerate().filter(|(at, _)| aec_xtest::full() || at % 3 == 0);
+    for (_, cheater) in chosen {
         let result =
             cheat(&judge, &task, cheater, &store).unwrap_or_else(|error| panic!("{}: {error}", cheater.name));
-        let outcome = result.verdict.as_ref().map_or(Outcome::AgentFault, |verdict| verdict.outcome);
         assert!(result.reward() <= 0.0, "{} earned {}: {result:?}", cheater.name, result.reward());
-        assert!(
-            matches!(outcome, Outcome::Scored | Outcome::VerifierFault | Outcome::AgentFault),
-            "{}: {result:?}",
-            cheater.name
-        );
+        assert!(result.counts(), "{}: {result:?}", cheater.name);
     }
     let honest = submission_with_output(&task, GOLDEN.as_bytes(), &store).unwrap();
     assert_eq!(judge.verdict(&task, &honest).reward, Some(1.0));

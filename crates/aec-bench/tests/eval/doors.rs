@@ -18,7 +18,7 @@ use tokio::runtime::Runtime;
 
 use crate::eval::world::ok;
 
-const RIGHT: &str = r#"{"flow_m3_s": 3.217, "depth_m": 1.254}"#;
+pub(super) const RIGHT: &str = r#"{"flow_m3_s": 3.217, "depth_m": 1.254}"#;
 const WRONG: &str = r#"{"flow_m3_s": 1, "depth_m": 1}"#;
 const HALF: &str = r#"{"flow_m3_s": 3.217, "depth_m": 0}"#;
 /// The initial content of the output file in tasks that provide one.
@@ -37,27 +37,27 @@ const ANSWERS: &str = r#"{"version": 1, "output": "output.json", "fields": {
 
 /// What a model does, and the expected result.
 #[derive(Debug, Deserialize)]
-struct Behaviour {
-    name: String,
-    replies: Vec<ScriptedReply>,
+pub(super) struct Behaviour {
+    pub(super) name: String,
+    pub(super) replies: Vec<ScriptedReply>,
     /// Whether the task provides the output file.
     #[serde(default)]
-    given: bool,
+    pub(super) given: bool,
     #[serde(flatten)]
-    expected: Expected,
+    pub(super) expected: Expected,
     /// The expected result in ways that cannot agree.
     #[serde(default)]
-    unless: BTreeMap<String, Expected>,
+    pub(super) unless: BTreeMap<String, Expected>,
 }
 
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-struct Expected {
-    outcome: String,
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+pub(super) struct Expected {
+    pub(super) outcome: String,
     /// Present only for scored results.
     #[serde(default)]
-    reward: Option<f64>,
+    pub(super) reward: Option<f64>,
     #[serde(default)]
-    source: Option<String>,
+    pub(super) source: Option<String>,
 }
 
 fn behaviours() -> Vec<Behaviour> {
@@ -80,16 +80,16 @@ fn read(table: &str) -> Vec<Behaviour> {
 }
 
 /// A project with a task for each behaviour, and a model that plays the behaviours.
-struct World {
-    env: TestEnv,
-    _server: TestServer,
+pub(super) struct World {
+    pub(super) env: TestEnv,
+    pub(super) server: TestServer,
     runtime: Runtime,
-    behaviours: Vec<Behaviour>,
+    pub(super) behaviours: Vec<Behaviour>,
 }
 
 impl World {
     /// Gives each agent this many seconds.
-    fn new(behaviours: Vec<Behaviour>, seconds: u32) -> Self {
+    pub(super) fn new(behaviours: Vec<Behaviour>, seconds: u32) -> Self {
         let mut env = TestEnv::new(env!("CARGO_BIN_EXE_aec-bench"));
         ok(&env, "init --quiet --no-example");
         let mut conversations = Vec::new();
@@ -99,7 +99,8 @@ impl World {
             conversations.push(ScriptedConversation { when, replies: behaviour.replies.clone() });
         }
         let script = Script { replies: Vec::new(), conversations };
-        let options = Options { answers: Answers::Script(Arc::new(script)), ..Options::default() };
+        let answers = Answers::Script(Arc::new(script));
+        let options = Options { answers, keep_requests: 4096, ..Options::default() };
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
         let server = runtime.block_on(TestServer::start(options)).unwrap();
         env.write(
@@ -111,10 +112,10 @@ impl World {
         );
         env.write(".env", "OPENAI_API_KEY=sk-local-test-key\n");
         env.set("SOME_API_KEY", SECRET);
-        Self { env, _server: server, runtime, behaviours }
+        Self { env, server, runtime, behaviours }
     }
 
-    fn json(&self, words: &[&str]) -> Value {
+    pub(super) fn json(&self, words: &[&str]) -> Value {
         let run = self.env.run(["--json"].iter().chain(words));
         assert!(matches!(run.code, Some(0 | 1)), "{words:?}: {run:?}");
         run.envelope()
@@ -140,7 +141,7 @@ impl World {
     }
 
     /// The result of each behaviour, from the rows in a directory.
-    fn in_rows(&self, directory: &Path) -> BTreeMap<String, Expected> {
+    pub(super) fn in_rows(&self, directory: &Path) -> BTreeMap<String, Expected> {
         let rows = crate::eval::world::rows(directory);
         rows.iter()
             .map(|row| {
@@ -192,12 +193,12 @@ impl World {
     }
 
     /// The directory of the only evaluation below an output directory.
-    fn saved(&self, base: &str) -> std::path::PathBuf {
+    pub(super) fn saved(&self, base: &str) -> std::path::PathBuf {
         let group = self.env.path(format!("{base}/evals/doors--gpt-4.1-mini"));
         std::fs::read_dir(group).unwrap().next().unwrap().unwrap().path()
     }
 
-    fn export(&self) {
+    pub(super) fn export(&self) {
         ok(
             &self.env,
             "prime export --quiet --name doors --output-dir environments --harness-mode stateful --task civil",
@@ -212,7 +213,7 @@ impl Drop for World {
     }
 }
 
-fn task_name(number: usize) -> String {
+pub(super) fn task_name(number: usize) -> String {
     format!("behaviour-{number:03}")
 }
 

@@ -221,7 +221,10 @@ fn a_budget_stops_the_evaluation_and_it_goes_on_later() {
         "configs/prices.toml",
         "[[price]]\nendpoint = \"gpt-4.1-mini\"\ninput = 1000\noutput = 1000\n",
     );
-    let run = world.run("eval run my-env -n 4 -r 2 -t 100 -s --max-cost 0.000001");
+    let refused = world.run("eval run my-env -n 4 -r 2 -t 100 -s --max-cost 0.000001");
+    assert_eq!((refused.code, world.requests().len()), (Some(3), 0), "no call fits: {refused:?}");
+    assert!(refused.stderr.contains("E055"), "{refused:?}");
+    let run = world.run("eval run my-env -n 4 -r 2 -t 100 -s --max-cost 0.3");
     assert_eq!(run.code, Some(4), "{run:?}");
     assert!(run.stderr.contains("R100"), "{run:?}");
 }

@@ -6,7 +6,7 @@ use aec_evolve::config::{Evolution, Strategy, Swarm};
 use serde_json::{Value, json};
 
 use crate::evolve::voices::{said_by, skill};
-use crate::evolve::world::{LESSON, TASKS, solved, task_number, usual};
+use crate::evolve::world::{LESSON, TASKS, prices, solved, task_number, usual};
 use crate::evolve::{Said, World};
 
 const SAMPLE: &str = "workspace_path: workspaces/voltage-drop-evo
@@ -631,6 +631,8 @@ fn what_is_no_key_or_no_value_of_a_swarm_is_refused_with_its_line() {
 fn keys_of_a_swarm_reach_its_settings() {
     let world = World::new();
     world.endpoints(&["evolver", "solver", "second"]);
+    let costs = [("evolver", 1.0), ("solver", 1.0), ("second", 1.0)];
+    world.env.write("configs/prices.toml", prices(&costs));
     world.swarm(&[
         "agents: { count: 3, default_model: evolver, models: [second], nudges: ['look at signs'], max_restarts: 1 }",
         "budget: { max_cost_usd: 4.0, eval_budget_usd: 3.0, max_tokens: 5000000, wind_down_threshold: 0.5, final_threshold: 0.6 }",

@@ -92,13 +92,14 @@ fn a_swarm_without_money_stops_and_goes_on_with_more() {
 #[test]
 fn a_budget_that_a_session_was_given_holds_for_the_next() {
     let (world, broken) = failing("evolver", usual);
-    world.evolution(&["budget: { max_cost_usd: 0.0001 }", SOLVER]);
-    world.env.write("configs/prices.toml", prices(&[("evolver", 30.0), ("solver", 10.0)]));
+    // The bound of a solver's call fits once, and no more after some calls.
+    world.evolution(&["budget: { max_cost_usd: 100 }", SOLVER]);
+    world.env.write("configs/prices.toml", prices(&[("evolver", 30.0), ("solver", 100_000.0)]));
     let run = world.json("evolve run -c evolution.yaml");
     assert!(run.envelope()["data"]["reason"].as_str().unwrap().contains("the budget is used up"), "{run:?}");
-    let run = world.json("evolve resume w-1 --max-cost 5");
+    let run = world.json("evolve resume w-1 --max-cost 50000");
     assert!(run.envelope()["data"]["reason"].as_str().unwrap().contains("the evolver failed"), "{run:?}");
-    assert_eq!(run.envelope()["data"]["settings"]["max_cost_usd"], 5.0);
+    assert_eq!(run.envelope()["data"]["settings"]["max_cost_usd"], 50_000.0);
     broken.store(false, Ordering::Relaxed);
     assert_eq!(world.data("evolve resume w-1")["state"], "ended", "nothing but its id is needed");
 }

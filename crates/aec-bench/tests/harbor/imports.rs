@@ -20,7 +20,7 @@ fn counts(data: &Value) -> [u64; 5] {
 #[test]
 fn every_way_to_end_has_its_place() {
     let project = Project::empty();
-    let run = project.json(&format!("import {} -e ways", left("ways").display()));
+    let run = project.json(&format!("import {} -e ways --trust-rewards", left("ways").display()));
     assert_eq!(run.code, Some(0), "{run:?}");
     let mut lines: Vec<String> = project
         .records("ways")

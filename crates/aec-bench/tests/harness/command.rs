@@ -135,7 +135,7 @@ async fn how_a_program_ends_is_how_the_work_ends() {
     assert_eq!(failed.rollout.final_text, None, "what is printed is no answer");
     let killed = run("kill -9 $$", 60).await;
     assert!(
-        matches!(&killed.rollout.end, End::Agent(what) if what.contains("signal 9")),
+        matches!(&killed.rollout.end, End::Crashed(what) if what.contains("signal 9")),
         "{:?}",
         killed.rollout
     );
@@ -143,7 +143,11 @@ async fn how_a_program_ends_is_how_the_work_ends() {
     assert!(matches!(late.rollout.end, End::Limit(Limit::Time)));
     assert_eq!(late.stdout(0), "begun\n");
     let absent = run("/nowhere/at/all", 60).await;
-    assert!(matches!(&absent.rollout.end, End::Agent(what) if what.contains("127")), "{:?}", absent.rollout);
+    assert!(
+        matches!(&absent.rollout.end, End::Crashed(what) if what.contains("127")),
+        "{:?}",
+        absent.rollout
+    );
     let sealed = run("touch /agent/x || exit 0; exit 5", 60).await;
     assert!(matches!(sealed.rollout.end, End::Done));
     for (content, kept) in [("[1]", false), ("{", false), ("{\"turns_used\": 4}", true)] {
@@ -178,7 +182,8 @@ async fn a_program_that_ends_for_want_of_its_model_did_not_fail_itself() {
     assert_eq!(failure.kind, FailureKind::Server);
     let (mut own, _server) = served(parameters(2), reply, &[]).await;
     own.files = vec![program("one.py", ONE_CALL)];
-    assert!(matches!(own.run().await.rollout.end, End::Agent(_)));
+    assert!(matches!(own.run().await.rollout.end, End::Crashed(_)));
+    // A program chooses how much it asks for, so a call that fits into no budget is its own doing.
     own.budget = Budget::of_tokens(10);
     let left = own.run().await;
     assert!(

@@ -134,7 +134,8 @@ async fn execution_guardrails_and_advisor() {
     let server = on_a_server(&mut dear, &ANSWERS, &[]).await;
     dear.prices = "[[price]]\nendpoint = 'mine'\ninput = 1000\noutput = 1000\n".to_owned();
     let left = dear.run().await;
-    assert!(matches!(left.rollout.end, End::Limit(Limit::Cost)), "{:?}", left.rollout);
+    let no_call = |end: &End| matches!(end, End::Task(why) if why.contains("first call was not made"));
+    assert!(no_call(&left.rollout.end), "that says nothing about the agent: {:?}", left.rollout);
     drop(server);
     let mut answers = ANSWERS.to_vec();
     answers[0].1 = r#"{"status": "supplement", "guidance": "the datum", "gaps": ["no datum"]}"#;

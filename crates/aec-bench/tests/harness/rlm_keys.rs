@@ -171,8 +171,6 @@ async fn guardrails() {
         ("max_iterations = 2", Limit::Turns, 2),
         ("token_budget = 300", Limit::Tokens, 1),
         ("billable_input_budget = 300", Limit::BillableInput, 1),
-        // Half a dollar is five hundred tokens, less than the next call can cost.
-        ("max_budget_usd = 0.5", Limit::Cost, 1),
     ] {
         let left = paid(&format!("[guardrails]\n{settings}\n"), &cells, &[]).await;
         assert!(
@@ -183,6 +181,10 @@ async fn guardrails() {
         assert_eq!(left.result("turns_used"), turns, "{settings}");
         assert_eq!(left.result("stop_reason"), limit.name());
     }
+    // Half a dollar is five hundred tokens, less than the first call can cost.
+    let left = paid("[guardrails]\nmax_budget_usd = 0.5\n", &cells, &[]).await;
+    let no_call = |end: &End| matches!(end, End::Task(why) if why.contains("first call was not made"));
+    assert!(no_call(&left.rollout.end), "that says nothing about the agent: {:?}", left.rollout);
     let left = paid("[guardrails]\nmax_budget_usd = 1000.0\n", &cells, &[]).await;
     assert!(matches!(left.rollout.end, End::Done), "{:?}", left.rollout);
     assert!(left.result("planes")["main"]["cost_usd"].as_f64().unwrap() > 0.1);
@@ -366,4 +368,18 @@ async fn parameters_of_the_agent_only_tighten() {
         "{:?}",
         left.rollout
     );
+}
+
+/// Cells that kept the next session from starting got another attempt, free of charge.
+#[tokio::test(flavor = "multi_thread")]
+async fn files_of_a_cell_are_no_modules_of_the_session() {
+    let cells = [
+        "open('/workspace/csv.py', 'w').write('raise SystemExit(3)')\nimport os\nos._exit(1)",
+        "open('/workspace/own.py', 'w').write('value = 5')\nimport own\nown.value",
+        "FINAL(1)",
+    ];
+    let left = with("", &cells, &[]).await;
+    assert!(matches!(left.rollout.end, End::Done), "{:?}", left.rollout);
+    assert_eq!(left.result("sessions"), 2);
+    assert!(left.stdout(1).contains('5'), "its own modules are found: {}", left.stdout(1));
 }

@@ -1,8 +1,13 @@
 //! The judge from outside: verdicts on ordinary tasks, and cheaters that try to earn a reward without work.
 
-#![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it should be")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test stops at the first thing that is not as it should be"
+)]
 
 mod audits;
+mod blame;
 mod cheaters;
 mod naive;
 mod standard;
@@ -17,7 +22,7 @@ use aec_task::id::TaskId;
 use aec_task::task::Task;
 
 /// A typical verifier: absolute paths, not hardened, crashes if there is no answer.
-const VERIFY: &str = r#"import argparse, json, math, re, pathlib, sys
+pub(crate) const VERIFY: &str = r#"import argparse, json, math, re, pathlib, sys
 
 EXPECTED = {"flow_m3_s": 3.217, "depth_m": 1.25}
 output = pathlib.Path("/workspace/output.json")
@@ -59,8 +64,61 @@ fn write_task(directory: &Path) -> Task {
     Task::load(TaskId::parse("civil/channel").unwrap(), directory).unwrap().task
 }
 
+/// The variable that names the program when these tests run again from a copy.
+const SHIM: &str = "AEC_TEST_SHIM";
+
+/// Runs the tests of warm rooms again without privileges.
+#[test]
+#[cfg_attr(not(ordinary_user), ignore = "needs root, and a system Python that others can run")]
+fn warm_rooms_hold_for_an_ordinary_user() {
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::process::CommandExt as _;
+    const NOBODY: u32 = 65534;
+    let copies = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(copies.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let (tests, shim) = (copies.path().join("tests"), copies.path().join("aec-bench"));
+    std::fs::copy(std::env::current_exe().unwrap(), &tests).unwrap();
+    std::fs::copy(env!("CARGO_BIN_EXE_aec-bench"), &shim).unwrap();
+    let output = std::process::Command::new(tests)
+        .args(["judge::warm::", "--test-threads=2"])
+        .env(SHIM, shim)
+        .env("PATH", "/usr/bin:/bin")
+        .current_dir("/")
+        .uid(NOBODY)
+        .gid(NOBODY)
+        .output()
+        .unwrap();
+    let shown = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && !shown.contains("running 0 tests"), "{shown}");
+}
+
+/// An instance of a template of the library, in a directory.
+fn generated(place: &Path, template: &Path) -> std::path::PathBuf {
+    let env = aec_xtest::TestEnv::new(env!("CARGO_BIN_EXE_aec-bench"));
+    let name = template.file_name().unwrap().to_str().unwrap();
+    let run = env.run(["init", "--no-example", "--quiet"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let run = env.run(["--json", "generate", "task", name, "--seed", "1"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let mut open = vec![env.path("tasks")];
+    while let Some(directory) = open.pop() {
+        if directory.join("tests/instance.json").exists() {
+            let made = place.join("instance/tests");
+            std::fs::create_dir_all(&made).unwrap();
+            for file in ["verify.py", "instance.json"] {
+                std::fs::copy(directory.join("tests").join(file), made.join(file)).unwrap();
+            }
+            return place.join("instance");
+        }
+        let inside = std::fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path());
+        open.extend(inside.filter(|path| path.is_dir()));
+    }
+    panic!("no instance of {name} was made");
+}
+
 fn judge() -> Judge {
-    aec_sandbox::use_shim(env!("CARGO_BIN_EXE_aec-bench").into());
+    let shim = std::env::var_os(SHIM).unwrap_or_else(|| env!("CARGO_BIN_EXE_aec-bench").into());
+    aec_sandbox::use_shim(shim.into());
     let python = python::find(std::env::var_os("PATH").as_deref());
     Judge {
         isolation: Isolation::Room,

@@ -1,12 +1,12 @@
 //! An old-fashioned judge with defences left out one by one, to show that the attacks are real.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use aec_judge::cheat::Cheater;
 use aec_judge::judge::Judge;
 use aec_sandbox::{ExecSpec, Limits, Room, RoomSpec, Sandbox as _};
-use aec_task::task::Task;
+use aec_task::task::{Task, primary_output};
 
 use crate::judge::{GOLDEN, TEST_SH, VERIFY};
 
@@ -47,10 +47,7 @@ pub(crate) fn naive_reward(judge: &Judge, task: &Task, cheater: &Cheater, weakne
         network: false,
     };
     let python = judge.python.as_ref().unwrap();
-    spec.programs.push(("python3".into(), python.path.clone()));
-    if !python.prefix.starts_with("/usr") {
-        spec.show.push(python.prefix.clone());
-    }
+    spec.offer_python(python);
     let mut room = Room::open(&spec).unwrap();
     let put_tests = |room: &Room| {
         let tests = room.directory("/tests").unwrap();
@@ -61,6 +58,12 @@ pub(crate) fn naive_reward(judge: &Judge, task: &Task, cheater: &Cheater, weakne
     if has(Weakness::TestsPresent) {
         put_tests(&room);
     }
+    // Nobody who waits for the other end of a pipe waits for ever.
+    let within = |argv: &[&str]| {
+        let mut command = ExecSpec::new(argv.iter().copied());
+        command.deadline = Duration::from_secs(20);
+        command
+    };
     let environment = |extra: &[(&str, &str)]| -> Vec<(String, String)> {
         [("HOME", "/home/agent"), ("OUTPUT", "/workspace/output.json")]
             .iter()
@@ -80,7 +83,7 @@ pub(crate) fn naive_reward(judge: &Judge, task: &Task, cheater: &Cheater, weakne
     if !has(Weakness::TestsPresent) {
         put_tests(&room);
     }
-    let mut verifier = ExecSpec::new(["bash", "/tests/test.sh"]);
+    let mut verifier = within(&["bash", "/tests/test.sh"]);
     verifier.cwd = "/".into();
     let mut extra = Vec::new();
     if has(Weakness::PythonPath) {
@@ -96,8 +99,7 @@ pub(crate) fn naive_reward(judge: &Judge, task: &Task, cheater: &Cheater, weakne
     }
     // Follows any links that the agent left, as `cat` does.
     let mut read = |name: &str| {
-        let result =
-            room.exec(&ExecSpec::new(["cat", &format!("/logs/verifier/{name}")]), &mut |_, _| {}).unwrap();
+        let result = room.exec(&within(&["cat", &format!("/logs/verifier/{name}")]), &mut |_, _| {}).unwrap();
         (result.exit == aec_sandbox::Exit::Code(0)).then_some(result.stdout.head)
     };
     let text = read("reward.txt").filter(|_| has(Weakness::PreferText));
@@ -107,4 +109,40 @@ pub(crate) fn naive_reward(judge: &Judge, task: &Task, cheater: &Cheater, weakne
     let json = read("reward.json").unwrap_or_else(|| b"{\"reward\": 0}".to_vec());
     let value: serde_json::Value = serde_json::from_slice(&json).unwrap_or_default();
     value["reward"].as_f64().unwrap_or(0.0)
+}
+
+/// The answer that a cheater leaves in a room that also shows these places of the host, and offers the first of them as
+/// this program. A judge is not asked.
+pub(crate) fn answer_in_sight_of(
+    judge: &Judge,
+    task: &Task,
+    cheater: &Cheater,
+    places: &[PathBuf],
+) -> Option<Vec<u8>> {
+    let mut spec = RoomSpec {
+        writable: vec!["/workspace".into(), "/logs".into()],
+        sealed: Vec::new(),
+        show: places.to_vec(),
+        programs: Vec::new(),
+        limits: Limits { cpus: 1, memory_mb: 512, storage_mb: 256, pids: 128 },
+        network: false,
+    };
+    spec.offer_python(judge.python.as_ref().unwrap());
+    spec.programs.extend(places.first().map(|place| ("aec-bench".to_owned(), place.clone())));
+    let mut room = Room::open(&spec).unwrap();
+    for file in task.workspace_files().unwrap() {
+        let content = std::fs::read(&file.source).unwrap();
+        room.directory("/workspace").unwrap().write(Path::new(&file.place), &content, false).unwrap();
+    }
+    let instruction = task.instruction().unwrap();
+    let output = primary_output(&instruction);
+    let mut agent = ExecSpec::new(["bash", "-c", cheater.script]);
+    agent.cwd = "/workspace".into();
+    agent.deadline = Duration::from_secs(20);
+    agent.env = [("HOME", "/home/agent"), ("OUTPUT", &output), ("INSTRUCTION", &instruction)]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .to_vec();
+    room.exec(&agent, &mut |_, _| {}).unwrap();
+    let read = room.exec(&ExecSpec::new(["cat", &output]), &mut |_, _| {}).unwrap();
+    (read.exit == aec_sandbox::Exit::Code(0)).then_some(read.stdout.head)
 }

@@ -87,6 +87,7 @@ fn a_package_has_the_documented_files() {
     let mut wanted: BTreeSet<String> = [
         "README.md",
         "pyproject.toml",
+        "aec_lanes/filter.json",
         "aec_lanes/pyproject.toml",
         "aec_lanes/tasks.json",
         "aec_lanes/tools.json",

@@ -48,18 +48,18 @@ fn rollouts_that_were_run_again_are_one_trial_each() {
     let mut rows: Vec<Value> =
         (0..10).map(|at| row(at, 1, Some(rewards[at]).filter(|_| !failed.contains(&at)))).collect();
     save(&world.env, "evals/first", &rows);
-    let first = world.data("import evals/first -e again");
+    let first = world.data("import evals/first -e again --trust-rewards");
     assert_eq!(counts(&first), [10, 10, 0, 0, 0, 0, 0]);
     // One of them needs three tries.
     rows.push(row(0, 2, None));
     rows.extend([3, 6].map(|at| row(at, 2, Some(rewards[at]))));
     rows.push(row(0, 3, Some(rewards[0])));
     save(&world.env, "evals/first", &rows);
-    let more = world.data("import evals/first -e again");
+    let more = world.data("import evals/first -e again --trust-rewards");
     assert_eq!(counts(&more), [14, 0, 4, 10, 0, 0, 0], "what was run again since is added");
-    let whole = world.data("import evals/first -e whole");
+    let whole = world.data("import evals/first -e whole --trust-rewards");
     assert_eq!(counts(&whole), [14, 10, 4, 0, 0, 0, 0]);
-    assert_eq!(counts(&world.data("import evals/first -e whole")), [14, 0, 0, 14, 0, 0, 0]);
+    assert_eq!(counts(&world.data("import evals/first -e whole --trust-rewards")), [14, 0, 0, 14, 0, 0, 0]);
     for experiment in ["again", "whole"] {
         assert_eq!(mean(&world, experiment), (10, 0.7), "{experiment}");
         let listed = world.data(&format!("ledger list -e {experiment} --all-attempts"));
@@ -82,7 +82,7 @@ fn rows_that_verifiers_wrote_are_run_again_by_their_places() {
     // `eval run --resume --rerun-errors` numbers rows of verifiers in the order of their arrival.
     let rows = [unnumbered(Some(1.0)), unnumbered(None), row(0, 2, 1, Some(0.0)), row(0, 1, 2, Some(1.0))];
     save(&world.env, "evals/theirs", &rows);
-    let data = world.data("import evals/theirs -e theirs");
+    let data = world.data("import evals/theirs -e theirs --trust-rewards");
     assert_eq!(counts(&data), [4, 3, 1, 0, 0, 0, 0]);
     assert_eq!(mean(&world, "theirs"), (3, 2.0 / 3.0));
     let again = world.data("ledger show theirs/prime-evals-theirs-sample-2");
@@ -95,7 +95,7 @@ fn doubled_rows_are_told_and_make_no_trials() {
     let rows =
         [row(0, 0, 1, Some(1.0)), row(0, 0, 1, Some(0.0)), row(0, 1, 1, Some(1.0)), row(0, 1, 2, Some(0.0))];
     save(&world.env, "evals/doubled", &rows);
-    let run = world.run("import evals/doubled -e doubled --json");
+    let run = world.run("import evals/doubled -e doubled --trust-rewards --json");
     assert_eq!(run.code, Some(1), "{run:?}");
     assert_eq!(counts(&run.envelope()["data"]), [4, 2, 0, 0, 2, 0, 0]);
     let ids: Vec<String> = run.errors().into_iter().map(|(id, _)| id).collect();
@@ -113,13 +113,17 @@ fn another_run_of_the_same_name_is_not_passed_over() {
             &[row(0, 0, 1, Some(reward)), row(1, 0, 1, Some(reward))],
         );
     }
-    assert_eq!(counts(&world.data("import a/evals/run -e same")), [2, 2, 0, 0, 0, 0, 0]);
+    assert_eq!(counts(&world.data("import a/evals/run -e same --trust-rewards")), [2, 2, 0, 0, 0, 0, 0]);
     let run = world.run("import b/evals/run -e same --json");
     assert_eq!(run.errors().into_iter().map(|(id, _)| id).collect::<Vec<_>>(), ["H019"], "{run:?}");
     assert_ne!(run.code, Some(0));
     assert_eq!(mean(&world, "same"), (2, 0.0));
     assert_eq!(counts(&world.data("import b/evals/run -e other")), [2, 2, 0, 0, 0, 0, 0]);
-    assert_eq!(counts(&world.data("import a/evals/run -e same")), [2, 0, 0, 2, 0, 0, 0], "the same again");
+    assert_eq!(
+        counts(&world.data("import a/evals/run -e same --trust-rewards")),
+        [2, 0, 0, 2, 0, 0, 0],
+        "the same again"
+    );
 }
 
 #[test]
@@ -168,7 +172,7 @@ fn what_a_package_measured_says_what_was_judged() {
         })
         .collect();
     save(&world.env, "evals/measured", &rows);
-    world.data("import evals/measured -e measured");
+    world.data("import evals/measured -e measured --trust-rewards");
     for (at, (metrics, outcome, source)) in measured.iter().enumerate() {
         let shown = world.data(&format!("ledger show measured/prime-evals-measured-sample-{}", at + 1));
         let record = &shown["record"];

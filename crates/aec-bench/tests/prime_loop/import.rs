@@ -140,9 +140,60 @@ fn forged_rewards_are_found_and_what_cannot_be_judged_is_marked() {
         rows.iter().find(|row| row["trial_id"] == id.as_str()).unwrap().clone()
     };
     assert!(row(0)["reward"].as_f64().unwrap() < 1.0, "the judge here has the last word");
-    assert_eq!(row(1)["outcome"], "scored");
+    assert_eq!(row(1)["outcome"], "unverified", "the task is not here");
+    assert_eq!(row(2)["outcome"], "unverified", "it was judged for another revision");
+    assert_eq!(row(2)["reward"], Value::Null);
     assert_eq!(row(4)["outcome"], "verifier_fault", "7 is not a valid reward");
     assert_eq!(row(5)["outcome"], "infra_fault", "a provider that fails is no zero of the agent");
+}
+
+/// Before: each of these rows was `scored` with its own reward of 1, and ranked first.
+#[test]
+fn a_row_that_does_not_name_the_revision_of_its_task_is_in_no_ranking() {
+    let world = world(|info, _| {
+        let forged = |number: usize, revision: Option<Value>| {
+            let mut info = info.clone();
+            match revision {
+                Some(revision) => info["task_revision"] = revision,
+                None => drop(info.as_object_mut().unwrap().remove("task_revision")),
+            }
+            sample(number, &info, Some(("{}", Value::Null)), 1.0)
+        };
+        let mut refused = forged(5, None);
+        refused["metrics"] = json!({"agent_fault": 1.0});
+        vec![
+            forged(0, None),
+            forged(1, Some(json!(format!("sha256:{}", "1".repeat(64))))),
+            forged(2, Some(json!("latest"))),
+            forged(3, Some(Value::Null)),
+            forged(4, Some(json!(7))),
+            refused,
+        ]
+    });
+    for flag in ["", "--no-verify"] {
+        let experiment = format!("forged{}", flag.len());
+        world.data(&format!("import-prime-eval {EVALUATION} -e {experiment} {flag}"));
+        let data = world.data(&format!("evaluate -e {experiment}"));
+        let overall = &data["overall"];
+        assert_eq!((&overall["counted"], &overall["mean_reward"]), (&json!(0), &Value::Null), "{overall}");
+        assert_eq!(overall["unknown"], json!({"withheld": 0, "unverified": 6, "low": 0.0, "high": 1.0}));
+        assert_eq!(
+            world.data(&format!("report leaderboard -e {experiment} --mix-revisions"))["rows"][0]["rank"],
+            Value::Null
+        );
+    }
+    world.data(&format!("import-prime-eval {EVALUATION} -e trusted --trust-rewards"));
+    let data = world.data("evaluate -e trusted");
+    assert_eq!(data["overall"]["counted"], 6, "five rewards and a fault of the agent");
+    assert!(data["notes"].to_string().contains("5 are trusted because of --trust-rewards"), "{data}");
+    let board = world.run("report leaderboard -e trusted --mix-revisions").stdout;
+    assert!(board.contains("5 are trusted"), "{board}");
+    let record = world.data("ledger show trusted/prime-eval1-s0")["record"].clone();
+    assert_eq!(
+        (&record["evaluation"]["judged"], &record["evaluation"]["trusted"]),
+        (&json!("elsewhere"), &json!(true))
+    );
+    assert!(world.run("report compare trusted trusted --json").stdout.contains("--trust-rewards"));
 }
 
 #[test]
@@ -251,8 +302,53 @@ fn evaluations_on_somebodys_machine_become_records() {
     }
     let rows = world.data("ledger list -e v040-tools");
     let row = &rows["rows"].as_array().or_else(|| rows["records"].as_array()).unwrap()[0];
-    assert_eq!(row["outcome"], "scored", "{row}");
+    assert_eq!(row["outcome"], "unverified", "{row}");
+    world.data(&format!("import {} -e trusted --trust-rewards", saved("v040-tools")));
+    let rows = world.data("ledger list -e trusted");
+    let row = &rows["records"].as_array().unwrap()[0];
+    assert_eq!((&row["outcome"], &row["judged"]), (&json!("scored"), &json!("trusted")), "{row}");
     let rows = world.data("ledger list -e v040-provider-error");
     let row = &rows["rows"].as_array().or_else(|| rows["records"].as_array()).unwrap()[0];
     assert_eq!(row["outcome"], "infra_fault", "{row}");
+}
+
+/// Before, a linked file of results was followed out of the directory, and any text was taken as the id of a task.
+#[test]
+fn nothing_in_a_foreign_directory_leads_out_of_it() {
+    let world = World::new();
+    let row = |task: &str| {
+        let info = json!({"task_id": task, "task_revision": "sha256:00", "split": "eval"});
+        sample(0, &info, Some(("{}", Value::Null)), 1.0).to_string() + "\n"
+    };
+    world.env.write("outside.jsonl", row("a/b"));
+    std::fs::create_dir(world.env.path("linked")).unwrap();
+    let link = |to: &str, name: &str| {
+        std::os::unix::fs::symlink(world.env.path(to), world.env.path(name)).unwrap();
+    };
+    link("outside.jsonl", "linked/results.jsonl");
+    let run = world.run("--json import linked -e linked");
+    assert_eq!((run.code, run.errors()[0].0.as_str()), (Some(3), "H022"), "{run:?}");
+    assert!(run.errors()[0].1.contains("it is a symbolic link"), "{run:?}");
+    // A link that the user names is what the user wants.
+    link("outside.jsonl", "named.jsonl");
+    assert_eq!(world.data("import named.jsonl -e named")["imported"], 1);
+    // Its metadata are a link, or in a directory that is one.
+    world.env.write("about/results.jsonl", row("a/b"));
+    world.env.write("elsewhere/metadata.json", r#"{"env_id": "stolen", "model": "stolen"}"#);
+    link("elsewhere/metadata.json", "about/metadata.json");
+    let told = world.run("--json import about -e about");
+    assert!(told.errors().iter().any(|(id, _)| id == "H023"), "{told:?}");
+    let written = files_below(&world.env.path("artefacts/ledger/about"));
+    assert!(!written.is_empty());
+    for (path, content) in written {
+        assert!(!String::from_utf8_lossy(&content).contains("stolen"), "{path:?}");
+    }
+    // Ids of tasks are names, and nothing else.
+    let strange = ["../../etc", "a/../b", "/etc/passwd", "a//b", "a/", ".", "a\u{202e}b", "a b", "\u{1b}[2J"];
+    world.env.write("strange/results.jsonl", strange.map(row).concat() + &row("a/b"));
+    let run = world.run("--json import strange -e strange");
+    let errors = run.errors();
+    assert_eq!(errors.iter().filter(|(id, _)| id == "H045").count(), strange.len(), "{run:?}");
+    let listed = world.data("ledger list -e strange");
+    assert_eq!(listed["rows"].as_array().or_else(|| listed["records"].as_array()).unwrap().len(), 1);
 }

@@ -64,10 +64,23 @@ fn the_questions_of_the_workflow_are_answered_offline() {
 fn a_model_gives_a_second_opinion_that_is_kept() {
     let world = working();
     let label = |turn: u32| json!({"turn_index": turn, "bond_type": "execution", "confidence": 0.9, "rationale": "r"});
-    let reply = json!({"classifications": [label(1), label(2), label(3), label(4), label(99)]}).to_string();
-    world.env.write("opinion.yaml", format!("replies:\n- text: '{reply}'\n- text: 'no idea'\n"));
+    let labels = [label(1), label(2), label(3), label(4), label(99)];
+    let unsigned = json!({"classifications": labels}).to_string();
+    world.env.write("opinion.yaml", format!("replies:\n- text: '{unsigned}'\n"));
     let line =
         "report behavioral -e x --classifier offline/scripted:opinion.yaml --concurrency 1 --allow-unpriced";
+    // An answer without the question's token is not the model's own. Before, its labels counted.
+    let unsigned = world.json(&format!("{line} --record tape")).envelope()["data"]["classifier"].clone();
+    assert_eq!((&unsigned["asked_turns"], &unsigned["missing_turns"]), (&json!(8), &json!(8)), "{unsigned}");
+    let tape = world.env.read("tape/calls-000001.jsonl");
+    let token = tape.split("RECORD-").nth(1).map(|rest| format!("RECORD-{}", &rest[..16])).unwrap();
+    let reply = json!({"token": token, "classifications": labels}).to_string();
+    world.env.write(
+        "opinion.yaml",
+        format!(
+            "conversations:\n- when: {token}\n  replies:\n  - text: '{reply}'\nreplies:\n- text: 'no idea'\n"
+        ),
+    );
     let run = world.json(line);
     let data = run.envelope()["data"]["classifier"].clone();
     // Eight turns in two questions; the fifth turn of the first has no label, and the second answer has none.

@@ -9,6 +9,7 @@
 mod behaviour;
 mod compare;
 mod evaluate;
+mod faults;
 mod page;
 mod simulation;
 mod traces;

@@ -124,7 +124,7 @@ fn arm(agent: &str, tasks: &[Vec<f64>], chosen: &[usize], luck: &mut Luck, store
             samples.push(Sample::read(&record, store));
         }
     }
-    Arm { name: agent.to_owned(), samples }
+    Arm { name: agent.to_owned(), samples, withheld: Vec::new() }
 }
 
 #[test]

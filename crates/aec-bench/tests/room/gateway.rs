@@ -101,7 +101,7 @@ fn a_room_reaches_its_model_and_neither_keys_nor_the_network() {
     let address = listener.local_addr().unwrap();
     runtime.spawn(async move {
         let listener = tokio::net::TcpListener::from_std(listener).unwrap();
-        gateway.serve(listener, std::future::pending()).await
+        gateway.serve(listener, 64, std::future::pending()).await
     });
     let mut agent = ExecSpec::new(["python3", "-c", AGENT]);
     agent.deadline = Duration::from_mins(1);

@@ -360,3 +360,27 @@ fn an_external_program_works_as_an_agent() {
     );
     project.assert_sound("x");
 }
+
+const LOOK: &str = "replies:\n- tool_calls:\n  - {name: bash, arguments: {command: 'ls -l /proc/self/fd; cat <&9; ls -d /proc/self/fd/9/*'}}\n- text: x\n";
+
+/// Before, an agent read the golden answer through a directory that the shell of the user had open.
+#[test]
+fn what_this_program_inherited_reaches_no_room() {
+    let project = Project::with_tasks(1);
+    let model = project.script("look", LOOK);
+    let line = format!("run civil --model {model} --harness tool_loop -e x");
+    let status = std::process::Command::new("bash")
+        .args(["-c", "exec 8<aec-bench.toml 9<tasks; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_aec-bench")])
+        .args(line.split(' '))
+        .current_dir(project.env.dir())
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap())
+        .env("HOME", project.env.home())
+        .output()
+        .unwrap();
+    assert!(status.status.success(), "{status:?}");
+    let trajectory = project.job_file(&project.record("x"), "trajectory.jsonl");
+    let result = trajectory.lines().find(|line| line.contains("\"tool_result\"")).unwrap();
+    assert!(result.contains("Bad file descriptor"), "{result}");
+    assert!(!result.contains("civil") && !result.contains("tasks"), "{result}");
+}

@@ -111,7 +111,7 @@ cp -a "$PLACE/ledger" "$OUT/ledger-full"
 rm "$PLACE/filler"
 "$PROGRAM" --json run --resume x --ledger-root "$PLACE/ledger" --jobs-root "$PLACE/jobs" > "$OUT/second.json" 2> "$OUT/second.txt"
 echo $? > "$OUT/second"
-"$PROGRAM" --json ledger verify -e x --ledger-root "$PLACE/ledger" > "$OUT/verify.json" 2>&1
+"$PROGRAM" --json ledger verify -e x --ledger-root "$PLACE/ledger" --jobs-root "$PLACE/jobs" > "$OUT/verify.json" 2>&1
 echo $? > "$OUT/verify"
 cp -a "$PLACE/ledger" "$OUT/ledger"
 exit 0

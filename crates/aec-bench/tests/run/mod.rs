@@ -9,16 +9,23 @@
 mod advice;
 mod answers;
 mod attacks;
+mod blame;
 mod events;
+mod evidence;
 mod faults;
 mod kill;
 mod lessons;
+mod limits;
 mod long_documents;
 pub(crate) mod plan;
 mod records;
 mod replay;
 mod resume;
+mod secrets;
+mod sight;
+mod stuck;
 mod terms;
+mod withheld;
 pub(crate) mod world;
 
 use world::{Project, Server};

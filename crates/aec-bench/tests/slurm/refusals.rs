@@ -137,8 +137,10 @@ fn what_slurm_refuses_leaves_nothing_behind() {
     let logs = hostile.join("artefacts/ledger/there/_run/cluster/0001/logs");
     assert!(std::fs::read_to_string(logs.join("shard-1.log")).unwrap().contains("shard 1 of 2"));
     assert!(!hostile.join("pwned").exists() && !logs.join("pwned").exists());
-    std::fs::remove_dir_all(project.env.path("artefacts")).unwrap();
-    std::fs::rename(hostile.join("artefacts"), project.env.path("artefacts")).unwrap();
+    for part in ["artefacts", "jobs"] {
+        std::fs::remove_dir_all(project.env.path(part)).ok();
+        std::fs::rename(hostile.join(part), project.env.path(part)).unwrap();
+    }
     for part in ["tasks", "aec-bench.toml"] {
         std::fs::rename(hostile.join(part), project.env.path(part)).unwrap();
     }

@@ -12,4 +12,4 @@ mod evolution;
 mod live;
 mod pages;
 mod report_page;
-mod world;
+pub(crate) mod world;

@@ -1,7 +1,5 @@
 //! Every page has its content, and text that others wrote never becomes markup.
 
-use rustix::process::Signal;
-
 use crate::web::world::{HOSTILE, Project, Web};
 
 /// Every page of the hostile project.
@@ -242,7 +240,7 @@ fn a_damaged_record_is_told_and_hides_nothing_else() {
 #[test]
 fn signals_end_it_well() {
     let project = Project::new();
-    for signal in [Signal::INT, Signal::TERM] {
+    for signal in aec_xtest::running::asking_to_end() {
         let web = Web::start(&project);
         web.page("/");
         assert_eq!(web.end(signal), (Some(0), String::new(), String::new()));

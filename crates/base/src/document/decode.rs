@@ -11,7 +11,7 @@ use serde::de::{
     MapAccess, SeqAccess, Unexpected, VariantAccess, Visitor,
 };
 
-use super::{Document, Entry, Node, Part, Shared, Value, place};
+use super::{Document, Entry, Node, Part, Shared, Value};
 use crate::problem::Problem;
 use crate::text;
 
@@ -75,7 +75,7 @@ impl Part<'_> {
         let key = dotted(&self.name, path);
         let parent = dotted(&self.name, &path[..path.len().saturating_sub(1)]);
         let document = self.document;
-        let place = place(&document.path, &document.text, error.offset.unwrap_or(self.node.offset));
+        let place = document.place_at(error.offset.unwrap_or(self.node.offset));
         let (shared, problem) = match &error.kind {
             Kind::UnknownKey { key, known } => {
                 let table = if parent.is_empty() { "here".to_owned() } else { format!("in `{parent}`") };

@@ -1,105 +1,137 @@
 //! Parses JSON text into a [`Node`] tree.
 //!
-//! `serde_json` keeps no positions, but its raw values are slices of the source, so their offsets are known. A value
-//! is scanned once for each level of nesting above it, which is fast enough for files of this size. The parser's
-//! depth limit bounds the recursion here too.
+//! `serde_json` keeps no positions. So it only checks that the text is sound and reads the single texts and numbers; the
+//! structure between them is walked here, once. The depth is limited before, which bounds the recursion.
 
-use std::borrow::Cow;
-use std::fmt;
+use serde::de::IgnoredAny;
 
-use serde::Deserialize;
-use serde::de::{Deserializer, MapAccess, Visitor};
-use serde_json::value::RawValue;
+use crate::json::{Limits, check, error_offset, error_text};
 
-use crate::json::{error_offset, error_text};
-
-use super::{Entry, Node, SyntaxError, Value};
+use super::{Entry, Node, SyntaxError, Value, repeated};
 
 pub(super) fn parse(text: &str) -> Result<Node, SyntaxError> {
-    let raw: &RawValue = serde_json::from_str(text).map_err(|error| SyntaxError {
+    check(text.as_bytes(), Limits::DOCUMENT)
+        .map_err(|excess| SyntaxError { message: excess.to_string(), offset: Some(excess.offset) })?;
+    let _: IgnoredAny = serde_json::from_str(text).map_err(|error| SyntaxError {
         message: error_text(&error),
         offset: Some(error_offset(text, &error)),
     })?;
-    convert(text, raw.get())
+    Walk { text, at: 0 }.value()
 }
 
-fn convert(source: &str, raw: &str) -> Result<Node, SyntaxError> {
-    let offset = offset_in(source, raw);
-    let wrong = |error: serde_json::Error| SyntaxError { message: error.to_string(), offset: Some(offset) };
-    let value = match raw.as_bytes().first() {
-        Some(b'{') => {
-            let Pairs(pairs) = serde_json::from_str(raw).map_err(wrong)?;
-            let mut entries: Vec<Entry> = Vec::with_capacity(pairs.len());
-            for (key, value) in pairs {
-                // A key with escapes is not a slice of the source; its value's position is near enough.
-                let value = convert(source, value.get())?;
-                let offset = match &key {
-                    Cow::Borrowed(key) => offset_in(source, key).saturating_sub(1),
-                    Cow::Owned(_) => value.offset,
-                };
-                if entries.iter().any(|entry| entry.key == key) {
-                    return Err(SyntaxError {
-                        message: format!("the key \"{key}\" occurs twice"),
-                        offset: Some(offset),
-                    });
-                }
-                entries.push(Entry { key: key.into_owned(), offset, value });
+/// A walk through JSON that is sound.
+struct Walk<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl Walk<'_> {
+    fn value(&mut self) -> Result<Node, SyntaxError> {
+        self.pass_spaces();
+        let offset = self.at;
+        let value = match self.peek() {
+            Some(b'{') => self.table()?,
+            Some(b'[') => self.list()?,
+            Some(b'"') => Value::String(self.string()?),
+            _ => self.scalar()?,
+        };
+        Ok(Node { value, offset })
+    }
+
+    fn table(&mut self) -> Result<Value, SyntaxError> {
+        let mut entries = Vec::new();
+        // The opening bracket.
+        self.at += 1;
+        while let Some(offset) = self.next_member(b'}') {
+            let key = self.string()?;
+            self.pass_spaces();
+            // The colon.
+            self.at += 1;
+            let value = self.value()?;
+            entries.push(Entry { key, offset, value });
+        }
+        match repeated(&entries) {
+            Some(Entry { key, offset, .. }) => {
+                let message = format!("the key \"{key}\" occurs twice");
+                Err(SyntaxError { message, offset: Some(*offset) })
             }
-            Value::Table(entries)
+            None => Ok(Value::Table(entries)),
         }
-        Some(b'[') => {
-            let items: Vec<&RawValue> = serde_json::from_str(raw).map_err(wrong)?;
-            Value::List(items.into_iter().map(|item| convert(source, item.get())).collect::<Result<_, _>>()?)
+    }
+
+    fn list(&mut self) -> Result<Value, SyntaxError> {
+        let mut items = Vec::new();
+        self.at += 1;
+        while self.next_member(b']').is_some() {
+            items.push(self.value()?);
         }
-        _ => match serde_json::from_str(raw).map_err(wrong)? {
+        Ok(Value::List(items))
+    }
+
+    /// Passes a comma and returns the offset of the member behind it; `None` after the closing bracket.
+    fn next_member(&mut self, closing: u8) -> Option<usize> {
+        self.pass_spaces();
+        if self.peek() == Some(b',') {
+            self.at += 1;
+            self.pass_spaces();
+        }
+        match self.peek()? {
+            byte if byte == closing => {
+                self.at += 1;
+                None
+            }
+            _ => Some(self.at),
+        }
+    }
+
+    fn string(&mut self) -> Result<String, SyntaxError> {
+        let offset = self.at;
+        let bytes = self.text.as_bytes();
+        self.at += 1;
+        while let Some(found) = memchr::memchr2(b'"', b'\\', bytes.get(self.at..).unwrap_or_default()) {
+            self.at += found + 1;
+            if bytes[self.at - 1] == b'"' {
+                break;
+            }
+            // What a backslash escapes.
+            self.at += 1;
+        }
+        self.read(offset)
+    }
+
+    fn scalar(&mut self) -> Result<Value, SyntaxError> {
+        let offset = self.at;
+        while !matches!(self.peek(), None | Some(b',' | b']' | b'}' | b' ' | b'\t' | b'\r' | b'\n')) {
+            self.at += 1;
+        }
+        Ok(match self.read(offset)? {
             serde_json::Value::Bool(value) => Value::Bool(value),
-            serde_json::Value::String(value) => Value::String(value),
             serde_json::Value::Number(value) => match (value.as_i64(), value.as_f64()) {
                 (Some(integer), _) => Value::Integer(integer),
                 (None, Some(float)) => Value::Float(float),
                 (None, None) => {
-                    return Err(SyntaxError {
-                        message: "the number is out of range".into(),
-                        offset: Some(offset),
-                    });
+                    let message = "the number is out of range".to_owned();
+                    return Err(SyntaxError { message, offset: Some(offset) });
                 }
             },
             _ => Value::Null,
-        },
-    };
-    Ok(Node { value, offset })
-}
+        })
+    }
 
-/// The byte offset of a slice of `source`.
-fn offset_in(source: &str, part: &str) -> usize {
-    (part.as_ptr() as usize).saturating_sub(source.as_ptr() as usize)
-}
+    /// The value that begins at an offset and ends here.
+    fn read<T: serde::de::DeserializeOwned>(&self, offset: usize) -> Result<T, SyntaxError> {
+        let part = self.text.get(offset..self.at).unwrap_or_default();
+        serde_json::from_str(part)
+            .map_err(|error| SyntaxError { message: error_text(&error), offset: Some(offset) })
+    }
 
-/// An object as its pairs, duplicates included.
-struct Pairs<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
-
-impl<'de> Deserialize<'de> for Pairs<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct PairsVisitor;
-        impl<'de> Visitor<'de> for PairsVisitor {
-            type Value = Pairs<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Self::Value, A::Error> {
-                let mut pairs = Vec::new();
-                while let Some(Key(key)) = access.next_key()? {
-                    pairs.push((key, access.next_value()?));
-                }
-                Ok(Pairs(pairs))
-            }
+    fn pass_spaces(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t' | b'\r' | b'\n')) {
+            self.at += 1;
         }
-        deserializer.deserialize_map(PairsVisitor)
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
     }
 }
-
-/// A key that stays a slice of the source when it has no escapes.
-#[derive(Deserialize)]
-struct Key<'a>(#[serde(borrow)] Cow<'a, str>);

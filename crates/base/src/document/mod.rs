@@ -10,10 +10,13 @@ mod part;
 mod toml;
 mod yaml;
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 pub use decode::Decoded;
 pub use part::Part;
+pub use toml::table as toml_table;
 
 use crate::file::{Links, ReadError, read_text};
 use crate::problem::{Place, Problem};
@@ -130,11 +133,19 @@ impl Value {
     }
 }
 
+/// The first entry whose key occurs before.
+fn repeated(entries: &[Entry]) -> Option<&Entry> {
+    let mut known = HashSet::with_capacity(entries.len());
+    entries.iter().find(|entry| !known.insert(entry.key.as_str()))
+}
+
 /// A parsed file.
 #[derive(Debug)]
 pub struct Document {
     path: PathBuf,
     text: String,
+    /// Where its lines begin, once a place is asked for: a file of a million values may have as many mistakes.
+    lines: OnceLock<Vec<usize>>,
     root: Node,
     family: Family,
 }
@@ -175,7 +186,7 @@ impl Document {
             }
         };
         match parsed {
-            Ok(root) => Ok(Self { path: path.to_path_buf(), text, root, family }),
+            Ok(root) => Ok(Self { path: path.to_path_buf(), text, lines: OnceLock::new(), root, family }),
             Err(errors) => Err(errors
                 .into_iter()
                 .map(|error| {
@@ -200,7 +211,7 @@ impl Document {
             offset = entry.offset;
             node = &entry.value;
         }
-        place(&self.path, &self.text, offset)
+        self.place_at(offset)
     }
 
     /// The position of element `index` of a list.
@@ -211,9 +222,21 @@ impl Document {
             node = &entry.value;
         }
         match &node.value {
-            Value::List(items) if index < items.len() => place(&self.path, &self.text, items[index].offset),
+            Value::List(items) if index < items.len() => self.place_at(items[index].offset),
             _ => self.place(key),
         }
+    }
+
+    /// Line and column of a byte offset.
+    fn place_at(&self, offset: usize) -> Place {
+        let lines = self.lines.get_or_init(|| {
+            let breaks = memchr::memchr_iter(b'\n', self.text.as_bytes()).map(|at| at + 1);
+            std::iter::once(0).chain(breaks).collect()
+        });
+        let offset = self.text.floor_char_boundary(offset);
+        let line = lines.partition_point(|start| *start <= offset).saturating_sub(1);
+        let start = lines.get(line).copied().unwrap_or_default();
+        counted(&self.path, line, &self.text[start..offset])
     }
 
     /// A problem of this document's family at a dotted key.
@@ -233,16 +256,13 @@ pub fn unreadable(path: &Path, error: &ReadError, family: Family) -> Problem {
 
 /// Line and column of a byte offset.
 pub fn place(path: &Path, text: &str, offset: usize) -> Place {
-    let mut offset = offset.min(text.len());
-    while !text.is_char_boundary(offset) {
-        offset -= 1;
-    }
-    let before = &text[..offset];
+    let before = &text[..text.floor_char_boundary(offset)];
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    counted(path, before.matches('\n').count(), &before[line_start..])
+}
+
+/// The place after so many lines and this beginning of a line.
+fn counted(path: &Path, lines: usize, before: &str) -> Place {
     let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-    Place {
-        file: path.to_path_buf(),
-        line: number(before.matches('\n').count() + 1),
-        column: number(before[line_start..].chars().count() + 1),
-    }
+    Place { file: path.to_path_buf(), line: number(lines + 1), column: number(before.chars().count() + 1) }
 }

@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use super::{Document, Entry, Node, Shared, Value, place};
+use super::{Document, Entry, Node, Shared, Value};
 use crate::problem::{Place, Problem};
 
 #[derive(Clone, Debug)]
@@ -45,13 +45,13 @@ impl<'a> Part<'a> {
     }
 
     pub fn place(&self) -> Place {
-        place(&self.document.path, &self.document.text, self.node.offset)
+        self.document.place_at(self.node.offset)
     }
 
     /// The position of one of its keys, or of the part itself if the key is absent.
     pub fn place_of_key(&self, key: &str) -> Place {
         let offset = self.node.get(key).map_or(self.node.offset, |entry| entry.offset);
-        place(&self.document.path, &self.document.text, offset)
+        self.document.place_at(offset)
     }
 
     /// The keys and values in their order; `None` unless this is a table.

@@ -4,6 +4,7 @@
 //! are errors, and only `true` and `false` are booleans: `yes`, `on` and `no` stay text, so that a country code or an
 //! answer never silently becomes a boolean.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
@@ -168,8 +169,9 @@ impl<'de> Visitor<'de> for TreeVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Tree, A::Error> {
         let mut entries: Vec<(Spanned<String>, Spanned<Tree>)> = Vec::new();
+        let mut known = HashSet::new();
         while let Some(key) = access.next_key::<Spanned<String>>()? {
-            if entries.iter().any(|(known, _)| known.value == key.value) {
+            if !known.insert(key.value.clone()) {
                 return Err(A::Error::custom(format!("duplicate key: {}", key.value)));
             }
             entries.push((key, access.next_value()?));

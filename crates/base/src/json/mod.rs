@@ -1,8 +1,9 @@
-//! JSON beyond what `serde_json` offers: objects without duplicate keys, Python's extensions of JSON, and text
-//! written straight into bytes.
+//! JSON beyond what `serde_json` offers: reading within limits, objects without duplicate keys, Python's extensions of
+//! JSON, and text written straight into bytes.
 //!
 //! Documents that people write are read by [`crate::document`], which keeps positions.
 
+mod bounded;
 mod python;
 mod write;
 
@@ -11,6 +12,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
+pub use bounded::{Excess, Limits, check, from_slice, from_slice_within, from_str, from_str_within, values};
 pub use python::{Repaired, float_text, repaired};
 pub use write::{push_ascii, push_line, push_text};
 

@@ -6,12 +6,7 @@ use std::sync::Arc;
 
 use aec_base::problem::Problem;
 use aec_base::secret::Redactor;
-use aec_model::client::{Client, Setup};
-use aec_model::price::PriceList;
-use aec_model::retry::RetryPolicy;
-use aec_model::routing::Routes;
-use aec_model::tape::Tape;
-use aec_run::agent_entry::{self, EntryReport, Place, Settings};
+use aec_run::agent_entry::{self, Place, Settings};
 use clap::{Args, ValueHint};
 
 use crate::commands::models;
@@ -38,27 +33,14 @@ pub(crate) fn agent_entry(context: &Context, arguments: &AgentEntryArguments) ->
     }
     let redactor = Arc::new(Redactor::from_env(&env));
     let home = env.get("HOME").unwrap_or("/tmp").to_owned();
-    let routes = Routes::of_agent(env.clone(), &settings.model).map_err(Problem::from)?;
-    let client = Client::new(Setup {
-        routes,
-        prices: PriceList::builtin(),
-        retry: RetryPolicy::default(),
-        tape: Tape::Live,
-        redactor: Redactor::from_env(&env),
-    });
-    let model = client.model(&settings.model, None).map_err(Problem::from)?;
+    let model = agent_entry::model(&settings, &env)?;
     let runtime = models::runtime()?;
     let report = runtime.block_on(agent_entry::run(settings, model, &Place { workspace, home }, redactor))?;
-    let outcome = Outcome::new(context.format, &report, || text(&report))?;
+    let outcome = Outcome::new(context.format, &report, || format!("{}\n", report.line()))?;
     Ok(match &report.error {
         Some(error) => {
             outcome.problems(vec![Problem::error(error.clone()).fix("see trajectory.jsonl for the calls")])
         }
         None => outcome,
     })
-}
-
-fn text(report: &EntryReport) -> String {
-    let turns = aec_base::text::count(report.turns_used as usize, "turn");
-    format!("{}: {} ({turns})\n", report.status, report.stop_reason)
 }

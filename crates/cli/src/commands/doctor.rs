@@ -1,7 +1,7 @@
 //! `aec-bench doctor`: reports what this machine can do, and how to fix what is missing.
 
 use aec_base::env::{Env, EnvOrigin};
-use aec_base::problem::Problem;
+use aec_base::problem::{Problem, Severity};
 use aec_base::project::Project;
 use aec_container::{Engine, EngineLimits, ModalClient};
 use aec_evolve::workspace::git::GitProgram;
@@ -98,6 +98,7 @@ pub(crate) fn doctor(context: &Context, arguments: &DoctorArguments) -> Result<O
     checks.push(python_check(context));
     checks.push(git_check(context));
     checks.extend(isolation_checks());
+    checks.push(view_check());
     checks.push(slurm_check(context));
     let env = match &project {
         Ok(project) => project.env.clone(),
@@ -228,6 +229,18 @@ fn python_check(context: &Context) -> Check {
     Check { name: "python", status, detail, fix }
 }
 
+/// Whether rooms can hide the project.
+fn view_check() -> Check {
+    let mut seen = aec_run::sight::seen();
+    seen.sort_by_key(|problem| problem.severity != Severity::Error);
+    let (status, detail, fix) = match seen.into_iter().next() {
+        None => (Status::Ok, "rooms show nothing of the project".to_owned(), None),
+        Some(problem) if problem.severity == Severity::Error => (Status::Missing, problem.what, problem.fix),
+        Some(problem) => (Status::Limited, problem.what, problem.fix),
+    };
+    Check { name: "view", status, detail, fix }
+}
+
 fn isolation_checks() -> Vec<Check> {
     let isolation = host::isolation();
     let who = if isolation.root { "as root" } else { "as an ordinary user" };
@@ -258,13 +271,18 @@ fn isolation_checks() -> Vec<Check> {
                 format!("{name}: {hold}")
             })
             .collect();
-        Check {
-            name: "limits",
-            status: if whole { Status::Ok } else { Status::Limited },
-            detail: detail.join(", "),
-            fix: (!whole)
-                .then(|| "run as root, or in a delegated control group, to bound whole trees".to_owned()),
-        }
+        let mut detail = detail.join(", ");
+        let (status, fix) = if !isolation.weaker.is_empty() {
+            detail = format!("less than usual on this machine ({}); {detail}", isolation.weaker.join("; "));
+            let fix =
+                "run `aec-bench runs clean`; or accept it with --allow-weaker-limits, which is recorded";
+            (Status::Missing, Some(fix))
+        } else if whole {
+            (Status::Ok, None)
+        } else {
+            (Status::Limited, Some("run as root, or in a delegated control group, to bound whole trees"))
+        };
+        Check { name: "limits", status, detail, fix: fix.map(str::to_owned) }
     });
     let landlock = match isolation.landlock {
         Some(true) => (Status::Ok, "on"),

@@ -16,8 +16,8 @@ use aec_report::stats::{Confidence, Interval, bootstrap_bca};
 use clap::{Args, ValueHint};
 use serde::Serialize;
 
-use crate::commands::ledger::{ask, number};
-use crate::commands::report::{ChosenTrials, Source, UnitArgument, dollars, span, write};
+use crate::commands::ledger::number;
+use crate::commands::report::{ChosenTrials, Source, UnitArgument, dollars, mean, span, write};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
@@ -63,8 +63,19 @@ const SHOWN: usize = 20;
 /// What trials are grouped by, a table for each.
 const GROUPS: [&str; 7] = ["AGENT", "MODEL", "HARNESS", "DIFFICULTY", "DISCIPLINE", "FAMILY", "TASK"];
 /// What is shown of a group.
-const FIGURES: [&str; 8] =
-    ["MEAN", "95 % INTERVAL", "SOLVED", "TRIALS", "TASKS", "UNCOUNTED", "USD", "USD/SOLVED"];
+const FIGURES: [&str; 11] = [
+    "MEAN",
+    "95 % INTERVAL",
+    "FAULTS AS 0",
+    "SOLVED",
+    "TRIALS",
+    "TASKS",
+    "UNCOUNTED",
+    "FAULTS",
+    "CRASHED",
+    "USD",
+    "USD/SOLVED",
+];
 /// The columns of the tables of groups.
 pub(crate) const GROUP_COLUMNS: [&[&str]; 2] = [&GROUPS, &FIGURES];
 
@@ -90,7 +101,11 @@ struct Bootstrap {
 
 pub(crate) fn evaluate(context: &Context, arguments: &EvaluateArguments) -> Result<Outcome, Failure> {
     arguments.table.apply(&GROUP_COLUMNS)?;
-    let source = Source::open(context, &arguments.chosen.experiments, &arguments.chosen.filter)?;
+    let mut source = Source::open(context, &arguments.chosen.experiments, &arguments.chosen.filter)?;
+    if arguments.report.is_some() {
+        // What is published must be what the records say.
+        source.read_records()?;
+    }
     let floors = arguments.floors.as_ref().map(|path| read_floors(context, path)).transpose()?;
     let (selection, problems) = source.selection()?;
     let unit = Unit::from(arguments.unit);
@@ -142,8 +157,8 @@ fn write_page(
 ) -> Result<Vec<Problem>, Failure> {
     let budget = Budget::default();
     let tool = format!("aec-bench {}", env!("CARGO_PKG_VERSION"));
-    let ((document, unread), _) = ask(&source.project, &source.ledger, |index| {
-        let (ledger, filter) = (&source.ledger, &source.filter);
+    let ((document, unread), _) = source.ask(|index, filter| {
+        let ledger = &source.ledger;
         let page = PageSource { ledger, index, filter, selection, evaluation };
         document(&page, &tool, (!arguments.no_traces).then_some(&budget))
     })?;
@@ -237,7 +252,7 @@ pub(crate) fn overview(evaluation: &Evaluation) -> String {
     }
     text.push_str(&format!(
         "mean reward {} (95 % {}), {} of {} solved\n",
-        number(all.mean_reward, 3),
+        mean(all),
         span(all.interval),
         all.solved,
         all.counted
@@ -247,6 +262,9 @@ pub(crate) fn overview(evaluation: &Evaluation) -> String {
         number(means.as_run, 3),
         number(means.worst_case, 3)
     ));
+    if let Some(unknown) = all.unknown {
+        text.push_str(&format!("*{}\n", unknown.text(all.counted)));
+    }
     let passes: Vec<String> = all
         .pass
         .iter()
@@ -270,18 +288,22 @@ pub(crate) fn group_table(title: &'static str, groups: &[Group]) -> String {
     let header: Vec<&str> = [title].into_iter().chain(FIGURES).collect();
     let mut table = Table::new(header)
         .keyed()
-        .spare(["USD/SOLVED", "USD", "UNCOUNTED", "TASKS", "TRIALS"])
+        .spare(["USD/SOLVED", "USD", "UNCOUNTED", "CRASHED", "TASKS", "TRIALS", "FAULTS", "FAULTS AS 0"])
         .cut_front([title]);
     for group in groups.iter().take(SHOWN) {
-        let uncounted = group.trials - group.counted;
+        let withheld = group.unknown.map_or(0, |unknown| unknown.withheld);
+        let uncounted = group.trials + withheld - group.counted;
         table.row([
             group.name.clone(),
-            number(group.mean_reward, 3),
+            mean(group),
             span(group.interval),
+            number(group.denominators.as_run, 3),
             format!("{} of {}", group.solved, group.counted),
             group.trials.to_string(),
             group.tasks.to_string(),
             uncounted.to_string(),
+            group.faults.uncounted.to_string(),
+            group.faults.crashed.to_string(),
             dollars(group),
             number(group.cost_per_solved, 4),
         ]);

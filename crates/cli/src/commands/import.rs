@@ -15,7 +15,7 @@ use aec_ledger::layout::Ledger;
 use aec_prime::import::{Rollouts, SAVED, refused};
 use aec_prime::rollouts::reader::{Source, open};
 use aec_prime::rollouts::run::Run;
-use aec_run::import::{FAMILY, ImportError, ImportSetup, Imported, Importer, Origin};
+use aec_run::import::{FAMILY, ImportError, ImportSetup, Imported, Importer, Origin, Rewards};
 use aec_task::catalogue::Catalogue;
 use aec_task::task::Task;
 use clap::{Args, ValueHint};
@@ -46,6 +46,9 @@ pub(crate) struct ImportInto {
     /// Keep the rewards as they are; do not judge answers again even if their tasks are in this project
     #[arg(long)]
     pub(crate) no_verify: bool,
+    /// Let rewards count that were not given for the tasks of this project; records and reports say so
+    #[arg(long)]
+    pub(crate) trust_rewards: bool,
     #[command(flatten)]
     pub(crate) sandbox: SandboxArgument,
     #[command(flatten)]
@@ -185,6 +188,7 @@ pub(crate) struct ImportProject {
     experiment: Option<Name>,
     tasks: Vec<Task>,
     judge: Option<Judge>,
+    rewards: Rewards,
 }
 
 impl ImportProject {
@@ -193,7 +197,8 @@ impl ImportProject {
         let project = context.project(into.tasks_root.overrides(context)?)?;
         let tasks = Catalogue::load(&project.settings.path(Setting::Tasks)).tasks;
         let judge = (!into.no_verify).then(|| judge(context, &into.sandbox));
-        Ok(Self { project, experiment, tasks, judge })
+        let rewards = if into.trust_rewards { Rewards::Trusted } else { Rewards::Matching };
+        Ok(Self { project, experiment, tasks, judge, rewards })
     }
 
     /// Starts an import into the experiment that the user named, or else into one named after the run.
@@ -212,6 +217,7 @@ impl ImportProject {
             tasks: &self.tasks,
             judge: self.judge.as_ref(),
             redactor,
+            rewards: self.rewards,
             tool_version: env!("CARGO_PKG_VERSION"),
         })
         .map_err(failed)

@@ -82,7 +82,7 @@ fn described(context: &Context, file: &Path) -> Result<Run, Failure> {
     };
     let text =
         read_text(&path, EVALUATION_LIMIT, Links::Follow).map_err(|error| refuse(error.to_string()))?;
-    let value: Value = serde_json::from_str(&text).map_err(|error| refuse(error.to_string()))?;
+    let value: Value = aec_base::json::from_str(&text).map_err(|error| refuse(error.to_string()))?;
     Ok(Run::from_evaluation(&value))
 }
 

@@ -11,12 +11,13 @@ use aec_base::settings::{Backend, Setting};
 use aec_base::text;
 use aec_ledger::index::Filter;
 use aec_ledger::layout::Ledger;
-use aec_model::meter::Unpriced;
+use aec_model::meter::Amount;
 use aec_model::money::MicroDollars;
 use aec_model::retry::RetryPolicy;
 use aec_report::selection::Selection;
 use aec_report::sizing::{self, Sizing};
 use aec_report::stats::Goal;
+use aec_run::affordable::unaffordable;
 use aec_run::agents;
 use aec_run::campaign::Waiting;
 use aec_run::estimate::{Ceiling, ceilings};
@@ -188,7 +189,10 @@ pub(crate) fn plan(context: &Context, arguments: &PlanCommandArguments) -> Resul
     let Asked { project, request, variables } = planning::read(context, &arguments.plan, &roots)?;
     let made = make(&planning::places(&project), request, VERSION)?;
     harbor::refuse(context, &project, &made.plan, &made.tasks)?;
-    let mut locked = None;
+    let trials = made.plan.trials();
+    let caps = &arguments.plan.budget;
+    let mut preview =
+        Preview::new(context, &project, &made.plan, &made.tasks, &trials, &Rerun::default(), caps)?;
     if let Some(file) = &arguments.lock {
         let path = context.absolute(file)?;
         if path.symlink_metadata().is_ok() && !arguments.force {
@@ -197,13 +201,8 @@ pub(crate) fn plan(context: &Context, arguments: &PlanCommandArguments) -> Resul
             return Err(problem.in_file(path).into());
         }
         write_atomic(&path, made.plan.to_json().as_bytes())?;
-        locked = Some(file.to_string_lossy().into_owned());
+        preview.locked = Some(file.to_string_lossy().into_owned());
     }
-    let trials = made.plan.trials();
-    let cap = models::experiment_budget(&project).money;
-    let mut preview =
-        Preview::new(context, &project, &made.plan, &made.tasks, &trials, &Rerun::default(), cap)?;
-    preview.locked = locked;
     if let Some(detect) = arguments.detect {
         preview.sizing = Some(sizing(&project, &preview, detect, arguments.pilot.as_deref())?);
     }
@@ -278,7 +277,7 @@ impl Preview {
         tasks: &[Task],
         trials: &[PlannedTrial],
         rerun: &Rerun,
-        cap: Option<MicroDollars>,
+        caps: &Caps,
     ) -> Result<Self, Failure> {
         let ledger = Ledger::new(project.settings.path(Setting::Ledger));
         let jobs = project.settings.path(Setting::Jobs);
@@ -286,7 +285,8 @@ impl Preview {
         let number = |Waiting { trial, attempt }| (trial, attempt);
         let next: BTreeMap<usize, u32> = to_do(trials, &past, rerun).into_iter().map(number).collect();
         let wanted: Vec<&PlannedTrial> = next.keys().map(|index| &trials[*index]).collect();
-        let (ceilings, forecasts) = expected(context, project, plan, tasks, &wanted)?;
+        let (ceilings, forecasts) = expected(context, project, plan, tasks, &wanted, caps)?;
+        let cap = caps.budget(models::experiment_budget(project)).money;
         let cap = cap.map(|cap| cap.minus(past.spent.money));
         let sum = ceilings.iter().map(|ceiling| ceiling.at_most).collect::<Option<Vec<_>>>();
         let sum = sum.map(|parts| parts.into_iter().fold(MicroDollars::ZERO, MicroDollars::plus));
@@ -433,11 +433,17 @@ fn expected(
     plan: &Plan,
     tasks: &[Task],
     trials: &[&PlannedTrial],
+    caps: &Caps,
 ) -> Result<(Vec<Ceiling>, Vec<AgentForecast>), Failure> {
     let opened =
-        models::open(context, project, &TapeArguments::default(), RetryPolicy::default(), Unpriced::Allow)?;
+        models::open(context, project, &TapeArguments::default(), RetryPolicy::default(), caps.unpriced())?;
     let agents = agents::prepare(plan, &project.root, &opened.client)?;
     let budget = planning::trial_budget(project);
+    opened.run.limit(caps.budget(models::experiment_budget(project)), Amount::default());
+    let unaffordable = unaffordable(tasks, &plan.conditions, &agents, &opened.run, budget);
+    if !unaffordable.is_empty() {
+        return Err(unaffordable.into());
+    }
     let ceilings = ceilings(plan, &agents, &planning::prompts(plan, tasks), trials, budget.money);
     Ok((ceilings, forecasts(plan, tasks, &agents, trials)))
 }

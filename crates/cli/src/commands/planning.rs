@@ -10,14 +10,13 @@ use aec_base::text;
 use aec_judge::settle::order::AnswerOrder;
 use aec_run::experiment::{Agent, Experiment, Harness, ResourceLimitsTable, is_below_root};
 use aec_run::overrides;
-use aec_run::plan::{Conditions, Credentials, Plan, SandboxChoice};
+use aec_run::plan::{Conditions, Credentials, Plan};
 use aec_run::planning::{Places, Request};
 use aec_task::file::Quantity;
 use aec_task::task::{Task, primary_output};
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use crate::arguments::SandboxLevel;
 use crate::commands::models;
 use crate::commands::plan::PlanArguments;
 use crate::context::Context;
@@ -244,7 +243,7 @@ fn parameters(given: &[String]) -> Result<IndexMap<String, Value>, Failure> {
                 let what = format!("`{}` is not KEY=VALUE", text::printable(parameter));
                 Failure::usage(Problem::error(what).fix("write, say, --parameter max_turns=12"))
             })?;
-            let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
+            let value = aec_base::json::from_str(value).unwrap_or_else(|_| Value::from(value));
             Ok((key.to_owned(), value))
         })
         .collect()
@@ -265,10 +264,7 @@ fn conditions(project: &Project, experiment: &Experiment, arguments: &PlanArgume
     let limits = &experiment.resource_limits;
     Conditions {
         backend,
-        sandbox: match arguments.sandbox.sandbox {
-            SandboxLevel::Namespaces => SandboxChoice::Namespaces,
-            SandboxLevel::None => SandboxChoice::None,
-        },
+        sandbox: arguments.sandbox.choice(),
         timeout_override: arguments
             .timeout
             .or_else(|| limits.timeout_override.map(|limit| seconds(limit.get()))),

@@ -17,7 +17,7 @@ use aec_report::group::Unit;
 use aec_report::leaderboard::{Row, leaderboard};
 use aec_report::selection::Selection;
 use aec_run::experiment::{Agent, Experiment, Harness, ResourceLimitsTable};
-use aec_run::plan::{Conditions, Credentials};
+use aec_run::plan::{Conditions, Credentials, SandboxChoice};
 use aec_run::planning::{Made, Request, make};
 use aec_task::catalogue::Catalogue;
 use aec_task::dataset::freeze::{Draft, freeze};
@@ -31,7 +31,7 @@ use indexmap::IndexMap;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::arguments::{SandboxArgument, SandboxLevel};
+use crate::arguments::SandboxArgument;
 use crate::commands::generate::task::engines;
 use crate::commands::init;
 use crate::commands::ledger::{index_failure, number};
@@ -132,7 +132,7 @@ fn generate(context: &Context, project: &Project) -> Result<usize, Failure> {
     if !directory.exists() {
         let library = Library::load(&[]);
         let plan = author_suite::plan(&suite, &path, &library.templates)?;
-        let sandbox = SandboxArgument { sandbox: SandboxLevel::Namespaces };
+        let sandbox = SandboxArgument::from(SandboxChoice::Namespaces);
         let destination = Destination { directory, extend: false, replace: false };
         author_suite::make(&engines(context, &sandbox), &suite, &plan, &destination, &|| ())?;
     }

@@ -9,12 +9,14 @@ use aec_base::decimal::rounded;
 use aec_base::problem::Problem;
 use aec_base::project::Project;
 use aec_base::settings::Setting;
+use aec_base::staging::Staging;
 use aec_base::text;
 use aec_eval::native::LazyJudge;
 use aec_judge::golden::{Expectation, golden_answers, submission_from};
 use aec_judge::judge::{Isolation, Judge, Surface};
 use aec_judge::submission::{FreezeError, Submission};
-use aec_judge::verdict::{Outcome as TrialOutcome, Verdict};
+use aec_judge::verdict::{CausedBy, Outcome as TrialOutcome, Verdict};
+use aec_run::plan::SandboxChoice;
 use aec_sandbox::python;
 use aec_task::catalogue::Catalogue;
 use aec_task::task::Task;
@@ -22,7 +24,7 @@ use clap::{Args, ValueHint};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::arguments::{SandboxArgument, SandboxLevel, TasksRootArgument};
+use crate::arguments::{SandboxArgument, TasksRootArgument};
 use crate::commands::selection::tasks_of_dataset;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -91,6 +93,7 @@ pub(crate) fn verify(context: &Context, arguments: &VerifyArguments) -> Result<O
     };
     let without = tasks.iter().filter(|task| golden_answers(task).is_empty()).count();
     problems.extend(rows.iter().filter(|row| !row.as_expected).map(unexpected));
+    problems.extend(rows.iter().filter(|row| row.as_expected).filter_map(broken_by));
     let data = Data {
         judged: rows.len(),
         as_expected: rows.iter().filter(|row| row.as_expected).count(),
@@ -117,7 +120,7 @@ fn judge_path(
     tasks: &[Task],
     path: &Path,
 ) -> Result<Vec<Row>, Failure> {
-    let store = tempfile::Builder::new().prefix("aec-bench-").tempdir()?;
+    let store = Staging::scratch()?;
     let path = context.absolute(path)?;
     let shown = project.shown(&path).to_string_lossy().into_owned();
     let mut rows = Vec::new();
@@ -130,7 +133,7 @@ fn judge_path(
 }
 
 fn judge_golden(context: &Context, judge: &Judge, tasks: &[Task]) -> Result<Vec<Row>, Failure> {
-    let store = tempfile::Builder::new().prefix("aec-bench-").tempdir()?;
+    let store = Staging::scratch()?;
     let mut rows = Vec::new();
     let steps = Steps::begin(context, Words { done: "verified", noun: "task" }, tasks.len())?;
     for task in tasks {
@@ -181,9 +184,17 @@ pub(crate) fn judge_later(context: &Context, sandbox: &SandboxArgument) -> LazyJ
 }
 
 pub(crate) fn isolation(sandbox: &SandboxArgument) -> Isolation {
-    match sandbox.sandbox {
-        SandboxLevel::Namespaces => Isolation::Room,
-        SandboxLevel::None => Isolation::None,
+    isolation_of(sandbox.choice())
+}
+
+pub(crate) fn isolation_of(choice: SandboxChoice) -> Isolation {
+    match choice {
+        SandboxChoice::Namespaces => Isolation::Room,
+        SandboxChoice::WeakerLimits => {
+            aec_sandbox::accept_weaker_limits();
+            Isolation::Room
+        }
+        SandboxChoice::None => Isolation::None,
     }
 }
 
@@ -213,6 +224,8 @@ fn row(
 ) -> Row {
     let verdict = judge.verdict(task, submission);
     let as_expected = match (verdict.reward, expectation) {
+        // A golden answer, also one that must fail, does not make a sound verifier fail.
+        (Some(_), Some(_)) if verdict.caused_by.is_some() => false,
         (Some(reward), Some(expectation)) => expectation.is_met(reward),
         (reward, None) => reward.is_some(),
         (None, Some(_)) => false,
@@ -226,10 +239,19 @@ fn row(
     }
 }
 
+/// Tells that a submission earned nothing because the verifier failed on it.
+fn broken_by(row: &Row) -> Option<Problem> {
+    let fault = row.verdict.fault.as_ref().filter(|_| row.verdict.caused_by == Some(CausedBy::Submission))?;
+    let what = format!("{} makes the verifier fail, so it earns nothing: {fault}", row.submission);
+    let why = "in the same conditions the verifier gives the task's own answer a reward";
+    Some(Problem::note(what).about(&row.task_id).why(why).fix("make the verifier read such an answer"))
+}
+
 /// The problem of an unexpected verdict.
 pub(crate) fn unexpected(row: &Row) -> Problem {
     let outcome = match (row.verdict.reward, &row.verdict.fault) {
-        (Some(reward), _) => format!("earns {reward}, expected {}", row.expected.unwrap_or("a reward")),
+        (Some(_), Some(fault)) => format!("makes the verifier fail: {fault}"),
+        (Some(reward), None) => format!("earns {reward}, expected {}", row.expected.unwrap_or("a reward")),
         (None, Some(fault)) => format!("has no reward ({}): {fault}", row.verdict.outcome.name()),
         (None, None) => format!("has no reward ({})", row.verdict.outcome.name()),
     };

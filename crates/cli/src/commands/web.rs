@@ -1,19 +1,17 @@
 //! `aec-bench web`: shows the ledger and reports in a browser.
 
-use std::path::Path;
-
 use aec_base::problem::Problem;
 use aec_base::project::Project;
 use aec_base::secret::Secret;
-use aec_base::settings::{Candidate, Origin, Setting};
+use aec_base::settings::Setting;
 use aec_base::text::printable;
 use aec_evolve::workspace::git::GitProgram;
 use aec_web::{BindError, Options, Places, Server};
-use clap::{Args, ValueHint};
+use clap::Args;
 use serde_json::json;
 use tokio::runtime::Runtime;
 
-use crate::arguments::{LedgerRootArgument, TasksRootArgument};
+use crate::arguments::{JobsRootArgument, LedgerRootArgument, TasksRootArgument};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
@@ -35,9 +33,8 @@ pub(crate) struct WebArguments {
     pub(crate) token: Option<String>,
     #[command(flatten)]
     pub(crate) ledger_root: LedgerRootArgument,
-    /// Use this directory for raw trial outputs, including attempts under way, instead of the configured one
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub(crate) jobs_root: Option<String>,
+    #[command(flatten)]
+    pub(crate) jobs_root: JobsRootArgument,
     #[command(flatten)]
     pub(crate) tasks_root: TasksRootArgument,
 }
@@ -45,14 +42,7 @@ pub(crate) struct WebArguments {
 pub(crate) fn web(context: &Context, arguments: &WebArguments) -> Result<Outcome, Failure> {
     let mut overrides = arguments.ledger_root.overrides(context)?;
     overrides.extend(arguments.tasks_root.overrides(context)?);
-    if let Some(path) = &arguments.jobs_root {
-        let value = context.absolute(Path::new(path))?.to_string_lossy().into_owned();
-        overrides.push(Candidate {
-            setting: Setting::Jobs,
-            value,
-            origin: Origin::Flag { flag: "--jobs-root" },
-        });
-    }
+    overrides.extend(arguments.jobs_root.overrides(context)?);
     let project = context.project(overrides)?;
     let token = arguments.token.as_deref().map(|token| secret(&project, token)).transpose()?;
     if let Some(token) = &token {

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use super::outlet::Outlet;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::output::Format;
+use crate::output::{Format, note_loss};
 
 /// The version of the line format.
 const VERSION: u32 = 1;
@@ -47,10 +47,11 @@ impl EventLog {
                 let problem = Problem::error("--events - needs --json: standard output is text otherwise");
                 return Err(Failure::usage(problem.fix("add --json, or name a file")));
             }
-            outlet(io::stdout())
+            outlet(io::stdout(), "the events on standard output".to_owned())
         } else {
             let path = context.absolute(path)?;
-            outlet(fs_err::OpenOptions::new().create(true).append(true).open(path)?)
+            let what = format!("the events to {}", path.display());
+            outlet(fs_err::OpenOptions::new().create(true).append(true).open(path)?, what)
         };
         let log = Self { outlet: Mutex::new(outlet?), redactor: context.redactor() };
         let version = env!("CARGO_PKG_VERSION");
@@ -66,16 +67,15 @@ impl EventLog {
         let fields = event.as_object().into_iter().flatten();
         line.extend(fields.map(|(key, value)| (key.clone(), value.clone())));
         line.entry("at").or_insert_with(|| json!(Timestamp::now_in_milliseconds()));
-        let text = self.redactor.scrub(Value::Object(line).to_string());
+        let text = self.redactor.scrub_json(Value::Object(line).to_string());
         self.outlet.lock().unwrap_or_else(std::sync::PoisonError::into_inner).print(text);
     }
 }
 
-fn outlet(mut out: impl Write + Send + 'static) -> io::Result<Outlet> {
+fn outlet(mut out: impl Write + Send + 'static, what: String) -> io::Result<Outlet> {
     let left_out = |lines: usize| json!({ "event": "left_out", "lines": lines }).to_string();
     Outlet::telling(left_out, move |line| {
-        // A reader that closed the pipe is not an error, and other errors could be reported nowhere.
-        let _unused = out.write_all(line.as_bytes()).and_then(|()| out.flush());
+        note_loss(&what, out.write_all(line.as_bytes()).and_then(|()| out.flush()));
     })
 }
 

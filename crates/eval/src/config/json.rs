@@ -25,7 +25,7 @@ pub fn parse_json_object(flag: &str, text: &str) -> Result<Map<String, Value>, P
     if text.trim().is_empty() {
         return Err(problem(format!("the value of {flag} is empty")));
     }
-    match serde_json::from_str(text) {
+    match aec_base::json::from_str(text) {
         Ok(Strict(Value::Object(map))) => Ok(map),
         Ok(Strict(other)) => {
             Err(problem(format!("the value of {flag} must be a JSON object, not {}", kind(&other))))

@@ -88,7 +88,7 @@ pub(super) struct Answer {
 
 impl Answer {
     pub(super) fn json(&self) -> Result<Value, HubError> {
-        serde_json::from_slice(&self.body).map_err(|error| {
+        aec_base::json::from_slice(&self.body).map_err(|error| {
             let reason = format!("not JSON (line {}, column {})", error.line(), error.column());
             HubError::Malformed { call: self.call.clone(), reason }
         })
@@ -211,7 +211,7 @@ impl<'a> Connection<'a> {
 
 /// The reason in a refusal: `error` or `message` of a JSON answer, else the text unless it is a web page.
 fn said_in(body: &[u8]) -> String {
-    match serde_json::from_slice::<Value>(body) {
+    match aec_base::json::from_slice::<Value>(body) {
         Ok(Value::Object(object)) => match object.get("error").or_else(|| object.get("message")) {
             Some(Value::String(text)) => text.clone(),
             Some(other) => other.to_string(),

@@ -27,7 +27,7 @@ impl EvaluationFacts {
     /// Reads the metadata of an evaluation. Only the keys that identify it are required; the rest may be of any
     /// version.
     pub fn of_metadata(text: &str) -> Result<Self, String> {
-        let value: Value = serde_json::from_str(text)
+        let value: Value = aec_base::json::from_str(text)
             .map_err(|error| format!("not valid JSON (line {}, column {})", error.line(), error.column()))?;
         let Value::Object(metadata) = value else { return Err("expected a JSON object".to_owned()) };
         let name = |key: &str| match metadata.get(key) {

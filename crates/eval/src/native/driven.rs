@@ -7,6 +7,7 @@ use std::sync::{Arc, LazyLock};
 use aec_base::content::ContentStore;
 use aec_base::problem::Problem;
 use aec_base::secret::Redactor;
+use aec_base::staging::Staging;
 use aec_judge::judge::Isolation;
 use aec_judge::settle::freeze::{AgentFiles, Frozen, Unfrozen};
 use aec_judge::settle::order::{AnswerOrder, Handed};
@@ -16,7 +17,7 @@ use aec_model::client::Scope;
 use aec_model::gateway::Gateway;
 use aec_package::manifest::PackagedTask;
 use aec_run::experiment::Harness;
-use aec_run::harness::{self, End, PreparedAgent, TrialContext, TrialState};
+use aec_run::harness::{self, End, Limit, PreparedAgent, Rollout, TrialContext, TrialState};
 use aec_run::parameters::Parameters;
 use aec_run::plan::Conditions;
 use aec_run::room::RoomOpener;
@@ -123,7 +124,7 @@ impl Driver {
         keeping: &Keeping,
     ) -> Result<Driven, String> {
         let task = self.tasks.get(&example.task.task_id).ok_or("the task is gone")?;
-        let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let directory = Staging::scratch().map_err(|error| error.to_string())?;
         let redactor = Arc::clone(&keeping.redactor);
         let trajectory = Trajectory::create(directory.path(), Arc::clone(&redactor), None)
             .map_err(|error| error.to_string())?;
@@ -160,7 +161,16 @@ impl Driver {
             },
             state: TrialState::new(deadline),
         };
-        let rollout = harness::run(&mut context).await;
+        let in_time = tokio::time::timeout_at(deadline + harness::GRACE, harness::run(&mut context)).await;
+        let rollout = in_time.unwrap_or_else(|_| {
+            // Whatever it waits for, its time is over.
+            Rollout::new(End::Limit(Limit::Time))
+        });
+        if let Some(workspace) = context.opened()
+            && workspace.is_busy()
+        {
+            workspace.stop();
+        }
         let finished = trajectory.finish().map_err(|error| error.to_string())?;
         let mut events = read(&std::fs::read(&finished.path).map_err(|error| error.to_string())?);
         events.retain(|event| event.step > 0);

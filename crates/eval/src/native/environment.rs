@@ -10,6 +10,7 @@ use aec_base::secret::Redactor;
 use aec_base::text::printable;
 use aec_container::Purpose;
 use aec_judge::judge::{Isolation, JudgeLimits};
+use aec_judge::probe::References;
 use aec_judge::scorer::{self, Answers};
 use aec_judge::verifier::VerifierFiles;
 use aec_package::interaction::{HarnessMode, Interaction};
@@ -254,6 +255,12 @@ impl NativeEnvironment {
             LoadedVerifier::Own(files)
         };
         let limits = &task.limits;
+        // Packages have no golden answers: whoever installs one could read them.
+        let copies = given.iter().map(|file| (file.path.clone(), Arc::clone(&file.content)));
+        let references = match &verifier {
+            LoadedVerifier::Standard(_) => References::default(),
+            LoadedVerifier::Own(_) => References::minimal(copies, &task.output_path),
+        };
         Ok(Ready {
             terms: Arc::new(Terms {
                 verifier,
@@ -269,6 +276,7 @@ impl NativeEnvironment {
                 output_path: task.output_path.clone(),
                 outputs: task.outputs.clone().unwrap_or_default(),
                 given: Arc::clone(&given),
+                references,
             }),
             workspace: Arc::new(WorkspaceSetup {
                 given,

@@ -367,7 +367,9 @@ impl Generated {
         self.is_lost = matches!(ending(&end), Ending::Lost(..));
         match end {
             // The harness has already set the stop condition.
-            End::Done | End::Agent(_) => {}
+            End::Done | End::Agent(_) | End::Crashed(_) => {}
+            End::RoomLost(_) => self.stop_condition = "room_lost",
+            End::Refused(_) => self.stop_condition = "request_refused",
             End::Limit(limit) => {
                 self.stop_condition = match limit {
                     Limit::Turns => "max_turns_reached",

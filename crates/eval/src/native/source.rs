@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use aec_base::digest::Digest;
 use aec_base::file::{Links, open_regular};
+use aec_base::json::Limits;
 use aec_base::problem::Problem;
 use aec_package::Assembled;
 use aec_package::manifest::{PackageManifest, PackagedFile, SCHEMA_VERSION};
@@ -64,8 +65,8 @@ impl PackageSource {
                 .fix("export it again")
         };
         let text = read(&path, LARGEST_MANIFEST).map_err(|error| unreadable(error.to_string()))?;
-        let manifest: PackageManifest =
-            serde_json::from_slice(&text).map_err(|error| unreadable(error.to_string()))?;
+        let manifest: PackageManifest = aec_base::json::from_slice_within(&text, Limits::TYPED)
+            .map_err(|error| unreadable(error.to_string()))?;
         if manifest.schema_version != SCHEMA_VERSION {
             let what =
                 format!("its format is {}, this program reads {SCHEMA_VERSION}", manifest.schema_version);

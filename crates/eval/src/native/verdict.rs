@@ -5,10 +5,12 @@ use std::sync::Arc;
 use aec_base::content::ContentStore;
 use aec_base::secret::Redactor;
 use aec_judge::judge::JudgeLimits;
+use aec_judge::probe::References;
 use aec_judge::scorer::{self, Answers, Unreadable};
 use aec_judge::settle::freeze::{AgentFiles, Freezer, Frozen, Given, Unfrozen, secret_in};
 use aec_judge::settle::order::{self, AnswerOrder, Handed, InMemory, Source, is_directory};
 use aec_judge::submission::SubmissionLimits;
+use aec_judge::verdict::Outcome;
 use aec_judge::verifier::VerifierFiles;
 use aec_run::workspace::{Workspace, blocking};
 use serde_json::Value;
@@ -32,6 +34,8 @@ pub(super) struct Terms {
     pub(super) output_path: String,
     pub(super) outputs: Vec<String>,
     pub(super) given: Arc<[GivenFile]>,
+    /// What shows who is at fault if the verifier fails.
+    pub(super) references: References,
 }
 
 /// The verdict on a rollout. With a fault there is no reward.
@@ -42,6 +46,8 @@ pub(super) struct RolloutVerdict {
     pub(super) source: Option<Source>,
     /// Why the policy's work cannot be judged, which gives a reward of zero.
     pub(super) problem: Option<String>,
+    /// How the policy's files made the verifier fail, which gives a reward of zero.
+    pub(super) broke: Option<String>,
     pub(super) refused: Vec<String>,
     /// The verifier's details about the parts of the answer.
     pub(super) details: Option<Value>,
@@ -53,10 +59,14 @@ impl RolloutVerdict {
         ["submitted", "source_workspace", "source_message", "verifier_fault", "agent_fault"];
 
     pub(super) fn record(&self) -> Value {
-        serde_json::json!({
+        let mut record = serde_json::json!({
             "reward": self.reward, "fault": self.fault, "source": Source::word(self.source), "problem": self.problem,
             "refused": self.refused,
-        })
+        });
+        if let Some(broke) = &self.broke {
+            record["broke_verifier"] = broke.as_str().into();
+        }
+        record
     }
 
     pub(super) fn metrics(&self) -> [f64; Self::METRICS.len()] {
@@ -71,6 +81,9 @@ impl RolloutVerdict {
     fn unfrozen(error: &Unfrozen) -> Self {
         match error {
             Unfrozen::Unfit(_) => {
+                Self { reward: Some(0.0), problem: Some(error.to_string()), ..Self::default() }
+            }
+            Unfrozen::Machine(fault) if fault.commands_could => {
                 Self { reward: Some(0.0), problem: Some(error.to_string()), ..Self::default() }
             }
             Unfrozen::Machine(_) => Self { fault: Some(error.to_string()), ..Self::default() },
@@ -151,7 +164,9 @@ impl RolloutJudge {
             search.feed(content);
             search.found()
         };
-        let secret = files.iter().find(|(_, content)| !is_given(content) && holds_secret(content));
+        let secret = files.iter().find(|(path, content)| {
+            !is_given(content) && (holds_secret(content) || self.redactor.finds(path))
+        });
         if let Some((path, _)) = secret {
             return RolloutVerdict::unfrozen(&secret_in(path));
         }
@@ -161,7 +176,7 @@ impl RolloutJudge {
             None if is_directory(&files, output) => scorer::score_unreadable(answers, Unreadable::NotRegular),
             None => scorer::score_unreadable(answers, Unreadable::Missing),
         };
-        let details = self.details.then(|| serde_json::from_str(&score.to_details_json()).ok()).flatten();
+        let details = self.details.then(|| aec_base::json::from_str(&score.to_details_json()).ok()).flatten();
         RolloutVerdict { reward: Some(score.reward), source, details, ..RolloutVerdict::default() }
     }
 
@@ -185,7 +200,9 @@ impl RolloutJudge {
                 ..RolloutVerdict::default()
             };
             let given = match &terms.verifier {
-                LoadedVerifier::Own(files) => judge.verdict_by(files, &terms.limits, &frozen.submission),
+                LoadedVerifier::Own(files) => {
+                    judge.verdict_by(files, &terms.limits, &terms.references, &frozen.submission)
+                }
                 LoadedVerifier::Standard(answers) => match frozen.submission.read(answers.output()) {
                     Ok(content) => {
                         let score = match content {
@@ -193,16 +210,22 @@ impl RolloutJudge {
                             None => scorer::score_unreadable(answers, Unreadable::Missing),
                         };
                         verdict.reward = Some(score.reward);
-                        verdict.details = serde_json::from_str(&score.to_details_json()).ok();
+                        verdict.details = aec_base::json::from_str(&score.to_details_json()).ok();
                         return verdict;
                     }
                     Err(error) => return RolloutVerdict { fault: Some(error.to_string()), ..verdict },
                 },
             };
-            verdict.fault = given
-                .fault
-                .or_else(|| given.reward.is_none().then(|| "the verifier gave no reward".to_owned()));
-            RolloutVerdict { reward: given.reward, details: given.details, ..verdict }
+            let why = given.fault;
+            let details = given.details;
+            match given.outcome {
+                Outcome::Scored => RolloutVerdict { reward: given.reward, broke: why, details, ..verdict },
+                Outcome::AgentFault => RolloutVerdict { reward: Some(0.0), problem: why, details, ..verdict },
+                _ => {
+                    let fault = why.unwrap_or_else(|| "the verifier gave no reward".to_owned());
+                    RolloutVerdict { fault: Some(fault), details, ..verdict }
+                }
+            }
         });
         done.await.unwrap_or_else(|error| RolloutVerdict {
             fault: Some(error.to_string()),

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use aec_base::json::repaired;
+use aec_base::json::{Limits, repaired};
 use aec_base::problem::Problem;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
@@ -103,13 +103,13 @@ impl RowFacts {
 pub(crate) fn read(line: &[u8]) -> Result<Read<'_>, Problem> {
     let text = std::str::from_utf8(line)
         .map_err(|error| malformed(&format!("byte {} is not UTF-8", error.valid_up_to() + 1)))?;
-    let error = match serde_json::from_str::<Line<'_>>(text) {
+    let error = match aec_base::json::from_str_within::<Line<'_>>(text, Limits::TYPED) {
         Ok(line) => return Ok(Read { facts: line.facts(), text: Cow::Borrowed(text) }),
         Err(error) if error.is_data() => return Err(wrong(&error)),
         Err(error) => error,
     };
     let Cow::Owned(json) = repaired(text).text else { return Err(malformed(&error.to_string())) };
-    let facts = match serde_json::from_str::<Line<'_>>(&json) {
+    let facts = match aec_base::json::from_str_within::<Line<'_>>(&json, Limits::TYPED) {
         Ok(line) => line.facts(),
         Err(error) if error.is_data() => return Err(wrong(&error)),
         Err(error) => return Err(malformed(&error.to_string())),
@@ -201,7 +201,7 @@ impl<'de> Deserialize<'de> for Line<'de> {
 
 impl Line<'_> {
     fn facts(&self) -> RowFacts {
-        let inner = self.metrics.and_then(|raw| serde_json::from_str::<Numbers<'_>>(raw.get()).ok());
+        let inner = self.metrics.and_then(|raw| aec_base::json::from_str::<Numbers<'_>>(raw.get()).ok());
         let metrics = inner.as_ref().unwrap_or(&self.others);
         // In 0.1.9, durations are next to the metrics.
         let is_metric = |name: &str| !matches!(name, "generation_ms" | "scoring_ms" | "total_ms");
@@ -239,12 +239,12 @@ fn error_facts(raw: &RawValue, chain: Option<&str>) -> Option<ErrorFacts> {
         return None;
     }
     if text.starts_with('{') {
-        let object = serde_json::from_str::<Object<'_>>(text).unwrap_or_default();
+        let object = aec_base::json::from_str::<Object<'_>>(text).unwrap_or_default();
         let class = object.error.0.as_deref().unwrap_or("unknown error");
         let chain = object.error_chain_str.0.as_deref().or(chain).unwrap_or(class);
         return Some(ErrorFacts { chain: cut(chain), class: cut(class) });
     }
-    let said = serde_json::from_str::<AnyText<'_>>(text).ok().and_then(|text| text.0);
+    let said = aec_base::json::from_str::<AnyText<'_>>(text).ok().and_then(|text| text.0);
     let said = said.as_deref().unwrap_or(text);
     // `ValueError('no')`, as Python writes an exception.
     let class = said.split(['(', ':']).next().unwrap_or(said).trim();
@@ -256,7 +256,7 @@ fn cut(text: &str) -> String {
 }
 
 fn usage_facts(raw: &RawValue) -> Option<UsageFacts> {
-    let numbers: Numbers<'_> = serde_json::from_str(raw.get()).ok()?;
+    let numbers: Numbers<'_> = aec_base::json::from_str(raw.get()).ok()?;
     let get = |key| numbers.get(key).and_then(countable);
     Some(UsageFacts {
         input_tokens: get("input_tokens")?,
@@ -283,7 +283,7 @@ fn seconds_of(raw: &RawValue) -> Option<Seconds> {
         overhead: AnyNumber,
     }
     let get = |number: AnyNumber| number.0.unwrap_or_default();
-    match serde_json::from_str::<Parts>(raw.get()) {
+    match aec_base::json::from_str::<Parts>(raw.get()) {
         Ok(parts) => countable_seconds(Seconds {
             total: get(parts.total),
             setup: get(parts.setup.duration),
@@ -293,7 +293,7 @@ fn seconds_of(raw: &RawValue) -> Option<Seconds> {
             scoring: get(parts.scoring.duration),
             overhead: get(parts.overhead),
         }),
-        Err(_) => old_seconds(&serde_json::from_str(raw.get()).ok()?),
+        Err(_) => old_seconds(&aec_base::json::from_str(raw.get()).ok()?),
     }
 }
 
@@ -336,7 +336,7 @@ pub(crate) fn tool_names(raw: &RawValue) -> Vec<Box<str>> {
     if raw.get() == "[]" {
         return Vec::new();
     }
-    let tools: Vec<Tool<'_>> = serde_json::from_str(raw.get()).unwrap_or_default();
+    let tools: Vec<Tool<'_>> = aec_base::json::from_str(raw.get()).unwrap_or_default();
     let name = |tool: Tool<'_>| tool.name.0.or_else(|| tool.function?.name.0).map(|name| Box::from(&*name));
     tools.into_iter().filter_map(name).collect()
 }
@@ -350,7 +350,7 @@ pub(crate) fn prompt_digest(line: &[u8]) -> Option<u64> {
     }
     let text = std::str::from_utf8(line).ok()?;
     let of = |text: &str| {
-        serde_json::from_str::<Prompt<'_>>(text)
+        aec_base::json::from_str::<Prompt<'_>>(text)
             .ok()
             .and_then(|it| crate::results::value::digest(it.prompt.get()))
     };

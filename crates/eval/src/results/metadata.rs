@@ -257,7 +257,7 @@ impl Metadata {
         if json.trim_start().starts_with('[') {
             return Err(wrong("a list instead of an object", 1, 1));
         }
-        let mut metadata: Self = serde_json::from_str(&json)
+        let mut metadata: Self = aec_base::json::from_str(&json)
             .map_err(|error| wrong(&error.to_string(), error.line(), error.column()))?;
         metadata.time = metadata.time.or_else(|| Some(metadata.time_ms? / 1000.0));
         metadata.reward = metadata.reward.or(metadata.avg_reward);

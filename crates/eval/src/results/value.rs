@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
+use aec_base::json::{Limits, check};
 use indexmap::IndexMap;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -155,21 +156,22 @@ pub(crate) fn query(prompt: &RawValue) -> Option<String> {
         #[serde(borrow, default)]
         text: AnyText<'a>,
     }
-    if let Ok(AnyText(Some(text))) = serde_json::from_str(prompt.get()) {
+    if let Ok(AnyText(Some(text))) = aec_base::json::from_str(prompt.get()) {
         return Some(text.into_owned());
     }
-    let messages: Vec<Said<'_>> = serde_json::from_str(prompt.get()).ok()?;
+    let messages: Vec<Said<'_>> = aec_base::json::from_str(prompt.get()).ok()?;
     let last = messages.into_iter().rfind(|message| message.role.0.as_deref() == Some("user"))?;
-    if let Ok(AnyText(Some(text))) = serde_json::from_str(last.content.get()) {
+    if let Ok(AnyText(Some(text))) = aec_base::json::from_str(last.content.get()) {
         return Some(text.into_owned());
     }
-    let parts: Vec<Part<'_>> = serde_json::from_str(last.content.get()).ok()?;
+    let parts: Vec<Part<'_>> = aec_base::json::from_str(last.content.get()).ok()?;
     let texts: Vec<_> = parts.into_iter().filter_map(|part| part.text.0).collect();
     Some(texts.join("\n"))
 }
 
 /// A digest of JSON that does not depend on its formatting. Valid only within this process.
 pub(crate) fn digest(json: &str) -> Option<u64> {
+    check(json.as_bytes(), Limits::USUAL).ok()?;
     let mut hasher = DefaultHasher::new();
     let mut deserializer = serde_json::Deserializer::from_str(json);
     Digesting(&mut hasher).deserialize(&mut deserializer).ok()?;

@@ -46,7 +46,7 @@ pub async fn discover(
     let failed = |reason: String| WorkerError::Start { python: python.to_owned(), reason };
     let said =
         program::run(command, request.to_string(), LIMIT).await.map_err(|error| failed(error.to_string()))?;
-    serde_json::from_str(said.stdout.lines().last().unwrap_or_default()).map_err(|_| {
+    aec_base::json::from_str(said.stdout.lines().last().unwrap_or_default()).map_err(|_| {
         let told = said.stderr.trim().lines().last().unwrap_or("it said nothing").to_owned();
         failed(format!("it is not a usable Python ({}): {told}", said.status))
     })

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tempfile::TempDir;
+use aec_base::staging::Staging;
 
 use crate::worker::error::WorkerError;
 
@@ -30,7 +30,7 @@ const FILES: [(&str, &str); 11] = [
 /// A directory that an interpreter can run as a program; it is removed when the value is dropped.
 #[derive(Debug)]
 pub(crate) struct ProgramFiles {
-    directory: TempDir,
+    directory: Staging,
 }
 
 impl ProgramFiles {
@@ -39,10 +39,7 @@ impl ProgramFiles {
             path: path.to_owned(),
             reason: error.to_string(),
         };
-        let directory = tempfile::Builder::new()
-            .prefix("aec-bench-evaluation-")
-            .tempdir()
-            .map_err(|error| failed(&std::env::temp_dir(), &error))?;
+        let directory = Staging::scratch().map_err(|error| failed(&std::env::temp_dir(), &error))?;
         let package = directory.path().join(PACKAGE);
         std::fs::create_dir(&package).map_err(|error| failed(&package, &error))?;
         let main = directory.path().join("__main__.py");

@@ -192,7 +192,7 @@ fn write_messages(mut socket: UnixStream, messages: &Receiver<Vec<u8>>) {
 fn read_messages(socket: UnixStream, listener: &impl Listener) -> Result<(), String> {
     let mut reader = BufReader::with_capacity(256 * 1024, socket);
     while let Some(line) = read_line(&mut reader)? {
-        let message: FromWorker = serde_json::from_str(&line).map_err(|_| excerpt(&line))?;
+        let message: FromWorker = aec_base::json::from_str(&line).map_err(|_| excerpt(&line))?;
         let mut rows = Vec::new();
         if let FromWorker::Rows { lines, .. } = message {
             for _ in 0..lines {

@@ -12,7 +12,7 @@ pub struct Row {
 impl Row {
     /// The row as a value. Numbers that JSON does not have become null, lone surrogates become `U+FFFD`.
     pub fn value(&self) -> Result<Value, serde_json::Error> {
-        serde_json::from_str(&self.text).or_else(|_| serde_json::from_str(&strict(&self.text)))
+        aec_base::json::from_str(&self.text).or_else(|_| aec_base::json::from_str(&strict(&self.text)))
     }
 }
 

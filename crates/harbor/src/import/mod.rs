@@ -16,6 +16,7 @@ use aec_run::elsewhere::ForeignJudging;
 use aec_run::import::foreign::{Foreign, ForeignAgent, ForeignTrial, Identity, Left, Told};
 use aec_run::import::{FAMILY, ImportError, Importer, KnownTasks, Origin};
 use aec_run::task::PreparedTask;
+use aec_task::id::TaskId;
 use indexmap::IndexMap;
 use serde_json::{Map, Value, json};
 
@@ -149,7 +150,7 @@ fn task_facts(trial: &Trial, found: &Found) -> TaskFacts {
         Found::Nothing => {
             let name = trial.task_name.as_deref().or(trial.task_path.as_deref()).unwrap_or("unknown");
             let name: String = name.chars().take(200).collect();
-            let task_id = format!("harbor/{}", printable(&name));
+            let task_id = TaskId::nearest(&format!("harbor/{name}")).to_string();
             TaskFacts {
                 task_revision: told(&task_id),
                 domain: "harbor".to_owned(),

@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use aec_base::digest::Digest;
+use aec_base::document::toml_table;
 use aec_base::file::{Links, read_text};
 use aec_base::problem::Problem;
 use aec_base::staging::{Staging, sync_all};
@@ -127,7 +128,7 @@ fn read(directory: &Path) -> Result<Files, Vec<Problem>> {
 
 /// Undoes an export, if the files that it wrote and the task are unchanged.
 fn restore(files: &Files) -> Option<(Files, String)> {
-    let note: Note = serde_json::from_slice(&files.get(NOTE)?.0).ok()?;
+    let note: Note = aec_base::json::from_slice(&files.get(NOTE)?.0).ok()?;
     let unchanged = note
         .written
         .iter()
@@ -157,7 +158,7 @@ fn translated(
         vec![problem.fix("name a directory with task.toml, instruction.md and tests/test.sh").in_file(&path)]
     };
     let text = read_text(&path, FILE_LIMIT, Links::Refuse).map_err(|error| unreadable(error.to_string()))?;
-    let table = text.parse::<toml::Table>().map_err(|error| unreadable(error.to_string()))?;
+    let table = toml_table(&text).map_err(|error| unreadable(error.to_string()))?;
     let mut file = translate::translate(table);
     let mut problems = std::mem::take(&mut file.problems);
     let staged = format!("environment/{WORKSPACE}/");
@@ -229,6 +230,6 @@ fn write(files: &Files, directory: &Path) -> io::Result<()> {
 /// Whether a restored task is the same as when it was exported.
 pub fn is_what_it_was(directory: &Path, imported: &Path) -> Option<bool> {
     let text = read_text(&directory.join(NOTE), FILE_LIMIT, Links::Refuse).ok()?;
-    let note: Note = serde_json::from_str(&text).ok()?;
+    let note: Note = aec_base::json::from_str(&text).ok()?;
     Some(tree::hash(imported, &Memory::default()).is_ok_and(|revision| revision == note.revision))
 }

@@ -14,7 +14,7 @@ impl Answer {
     /// Finds the object: the whole text, or the last object in it.
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(bytes).ok()?;
-        if let Ok(Value::Object(object)) = serde_json::from_str(text) {
+        if let Ok(Value::Object(object)) = aec_base::json::from_str(text) {
             return Some(Self { before: String::new(), object, after: String::new() });
         }
         text.match_indices('{')
@@ -42,7 +42,7 @@ impl Answer {
 /// The object that begins at `start`, and its end; an object inside an earlier one ends no later than the earlier
 /// one.
 fn parse_at(text: &str, start: usize) -> Option<(Answer, (usize, usize))> {
-    let mut stream = serde_json::Deserializer::from_str(&text[start..]).into_iter::<Map<String, Value>>();
+    let mut stream = aec_base::json::values::<Map<String, Value>>(&text[start..]);
     let object = stream.next()?.ok()?;
     let end = start + stream.byte_offset();
     let answer = Answer { before: text[..start].to_owned(), object, after: text[end..].to_owned() };

@@ -18,7 +18,7 @@ use aec_base::problem::Problem;
 use aec_task::task::Task;
 use serde::Serialize;
 
-use crate::cheat::{CHEATERS, cheat};
+use crate::cheat::{Cheater, cheat};
 use crate::golden::{Expectation, golden_outputs, submission_with_output};
 use crate::judge::{Judge, Surface};
 use crate::scorer::{self, Answers};
@@ -61,8 +61,8 @@ pub struct Tally {
 
 #[derive(Clone, Copy, Default)]
 pub struct AuditOptions<'a> {
-    /// Whether to run the cheaters too.
-    pub cheat: bool,
+    /// The cheaters to run too.
+    pub cheaters: &'a [Cheater],
     /// Tasks of the same kind, whose answers an agent may have seen.
     pub siblings: &'a [&'a Task],
     /// Is told how many cheaters were tried, out of how many.
@@ -134,9 +134,7 @@ pub fn audit(
                 .fix("nothing, if the output is not meant to be JSON"),
         ),
     }
-    if options.cheat {
-        audit.check_cheaters(&bench, options.cheated);
-    }
+    audit.check_cheaters(&bench, options);
     Ok(audit.about(task))
 }
 
@@ -250,25 +248,26 @@ impl Audit {
         self.mutants.all = mutants.len();
         for (mutant, verdict) in mutants.iter().zip(&verdicts) {
             match verdict.reward {
-                Some(reward) if reward >= 1.0 => self.find(
-                    Problem::error(format!("a wrong answer earns everything: {}", mutant.name))
-                        .id("A010")
-                        .why("an agent that makes this mistake gets the full reward")
-                        .fix("make the verifier check this field, with a sound tolerance"),
-                ),
-                Some(_) => self.mutants.good += 1,
-                None => {
+                _ if verdict.caused_by.is_some() => {
                     self.mutants.good += 1;
                     let fault = verdict.fault.clone().unwrap_or_default();
                     self.find(
                         Problem::warning(format!("a wrong answer breaks the verifier: {}", mutant.name))
                             .id("A011")
                             .why(format!(
-                                "{fault}; a trial without a reward is run again instead of counted as wrong"
+                                "{fault}; an agent that wrote it earns nothing for its other fields"
                             ))
-                            .fix("make the verifier give such an answer 0"),
+                            .fix("make the verifier give such an answer what its other fields are worth"),
                     );
                 }
+                Some(reward) if reward >= 1.0 => self.find(
+                    Problem::error(format!("a wrong answer earns everything: {}", mutant.name))
+                        .id("A010")
+                        .why("an agent that makes this mistake gets the full reward")
+                        .fix("make the verifier check this field, with a sound tolerance"),
+                ),
+                // Without a reward this machine failed, which says nothing about the verifier.
+                Some(_) | None => self.mutants.good += 1,
             }
         }
         Ok(())
@@ -345,15 +344,21 @@ impl Audit {
         Ok(())
     }
 
-    fn check_cheaters(&mut self, bench: &VariantJudge<'_>, tell: Option<&dyn Fn(usize, usize)>) {
+    fn check_cheaters(&mut self, bench: &VariantJudge<'_>, options: AuditOptions<'_>) {
         let floor = self.floor.unwrap_or(0.0);
-        for cheater in CHEATERS {
-            if let Some(tell) = tell {
-                tell(self.cheaters.all, CHEATERS.len());
+        for cheater in options.cheaters {
+            if let Some(tell) = options.cheated {
+                tell(self.cheaters.all, options.cheaters.len());
             }
             self.cheaters.all += 1;
             match cheat(bench.judge, bench.task, cheater, bench.store) {
-                Ok(result) if result.reward() <= floor => self.cheaters.good += 1,
+                Ok(result) if result.counts() && result.reward() <= floor => self.cheaters.good += 1,
+                Ok(result) if !result.counts() => self.find(
+                    Problem::error(format!("the attempt of the cheater {} is not counted", cheater.name))
+                        .id("A060")
+                        .why(format!("{}; {}", cheater.about(), result.fault()))
+                        .fix("see docs/judge.md on verifiers that fail"),
+                ),
                 Ok(result) => self.find(
                     Problem::error(format!("the cheater {} earns {}", cheater.name, result.reward()))
                         .id("A060")

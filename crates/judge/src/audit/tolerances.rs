@@ -15,7 +15,7 @@ pub(crate) struct Edges {
 /// The edges of every numeric field of an answers file.
 pub(crate) fn edges(golden: &Answer, answers: &[u8]) -> Edges {
     let mut edges = Edges::default();
-    let answers: Value = serde_json::from_slice(answers).unwrap_or_default();
+    let answers: Value = aec_base::json::from_slice(answers).unwrap_or_default();
     let Some(fields) = answers["fields"].as_object() else { return edges };
     for (name, field) in fields {
         let (Some(value), true) = (field["value"].as_f64(), field["type"] == "number") else { continue };

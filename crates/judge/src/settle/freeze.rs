@@ -38,6 +38,7 @@ impl From<FreezeError> for Unfrozen {
     fn from(error: FreezeError) -> Self {
         match error {
             FreezeError::TooLarge(_) => Self::Unfit(error.to_string()),
+            FreezeError::Unreadable(error) => Self::Machine(error.into()),
             FreezeError::Io(error) => error.into(),
         }
     }
@@ -101,6 +102,8 @@ impl Freezer<'_> {
         }
         let frozen = room.freeze().map_err(Unfrozen::from).and_then(|()| {
             let tree = room.directory(WORKSPACE).ok_or(SandboxError::Gone)?;
+            // An ordinary user could not read a workspace that its commands have closed.
+            tree.reopen().map_err(|error| Unfrozen::Machine(error.into()))?;
             self.tree(tree, &[], handed)
         });
         frozen.map_err(|error| match (error, room.lost()) {
@@ -171,6 +174,9 @@ impl Freezer<'_> {
         };
         let mut refused = None;
         for (path, file) in &frozen.submission.files {
+            if self.redactor.finds(path) {
+                refused.get_or_insert(path);
+            }
             if is_given(file.digest, file.size) {
                 continue;
             }

@@ -1,5 +1,6 @@
 //! The columns of flat exports, in one table.
 
+use crate::expected::Absent;
 use crate::read::Stored;
 use crate::record::TrialRecord;
 
@@ -68,8 +69,7 @@ pub const COLUMNS: [Column; 45] = columns! {
     Text fault_kind: "the kind of the fault" = |of| of.fault().and_then(|fault| fault.kind.clone());
     Text fault_message: "the fault in one line" = |of| of.fault().map(|fault| fault.message.clone());
     Text output_source: "where the answer came from" = |of| of.word(of.0.record.outputs.output_source);
-    Text judged: "how the verdict was reached" =
-        |of| of.word(of.0.record.evaluation.as_ref().map(|evaluation| evaluation.judged));
+    Text judged: "how the verdict was reached" = |of| of.0.record.judged().map(str::to_owned);
     Text backend: "where it ran" = |of| of.0.record.environment.compute_backend.clone();
     Text sandbox: "how well the agent was isolated" = |of| of.word(of.0.record.environment.sandbox);
     Integer model_calls: "calls that were or may have been billed" = |of| of.0.record.cost.model_calls;
@@ -153,5 +153,33 @@ mod cell {
         fn whole(self) -> Option<i64> {
             self.and_then(Whole::whole)
         }
+    }
+}
+
+/// The outcome of a trial that a package withheld. No record has it.
+pub(super) const WITHHELD: &str = "withheld";
+
+/// What is known of a trial that a package withheld.
+pub(super) fn withheld(column: &Column, absent: &Absent) -> Cell {
+    let Absent { trial, planned } = absent;
+    let planned = planned.as_ref();
+    let text = match column.name {
+        "experiment_id" => Some(trial.experiment_id.to_string()),
+        "trial_id" => Some(trial.trial_id.to_string()),
+        "outcome" => Some(WITHHELD.to_owned()),
+        "task_id" => planned.map(|planned| planned.task_id.clone()),
+        "task_revision" => planned.map(|planned| planned.task_revision.to_string()),
+        "agent" => planned.map(|planned| planned.agent.clone()),
+        "agent_digest" => planned.map(|planned| planned.agent_digest.to_string()),
+        "harness" => planned.map(|planned| planned.harness.clone()),
+        "model" => planned.and_then(|planned| planned.model.clone()),
+        _ => None,
+    };
+    match (column.kind, column.name) {
+        (Kind::Text, _) => Cell::Text(text),
+        (Kind::Integer, "attempt") => Cell::Integer(Some(trial.attempt.into())),
+        (Kind::Integer, "repetition") => Cell::Integer(planned.map(|planned| planned.repetition.into())),
+        (Kind::Integer, _) => Cell::Integer(None),
+        (Kind::Number, _) => Cell::Number(None),
     }
 }

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 
 use super::Sink;
-use super::columns::{COLUMNS, Cell};
+use super::columns::{self, COLUMNS, Cell};
+use crate::expected::Absent;
 use crate::read::Stored;
 
 /// A header and one line per attempt.
@@ -32,6 +33,18 @@ impl<W: Write> Sink for Table<W> {
                     self.writer.write_field(number.map(|number| number.to_string()).unwrap_or_default())?;
                 }
             }
+        }
+        Ok(self.writer.write_record(None::<&[u8]>)?)
+    }
+
+    fn withheld(&mut self, absent: &Absent) -> io::Result<()> {
+        for column in &COLUMNS {
+            let text = match columns::withheld(column, absent) {
+                Cell::Text(text) => text.unwrap_or_default(),
+                Cell::Integer(number) => number.map(|number| number.to_string()).unwrap_or_default(),
+                Cell::Number(_) => String::new(),
+            };
+            self.writer.write_field(neutral(&text).as_bytes())?;
         }
         Ok(self.writer.write_record(None::<&[u8]>)?)
     }

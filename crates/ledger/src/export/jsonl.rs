@@ -2,10 +2,11 @@
 
 use std::io::{self, Write};
 
-use super::Sink;
+use super::{Sink, columns};
+use crate::expected::Absent;
 use crate::read::Stored;
 
-/// Records as stored, without the blanks between their parts.
+/// Records as stored, without the blanks between their parts; trials that were withheld are lines without a record.
 pub(super) struct Lines<W> {
     to: W,
 }
@@ -17,15 +18,30 @@ impl<W: Write> Lines<W> {
 }
 
 impl<W: Write> Sink for Lines<W> {
-    fn take(&mut self, _: &Stored, text: &[u8]) -> io::Result<()> {
-        let mut line = compact(text);
+    fn take(&mut self, stored: &Stored, text: &[u8]) -> io::Result<()> {
+        let mut line = if stored.is_weighed { weighed(stored, text)? } else { compact(text) };
         line.push(b'\n');
         self.to.write_all(&line)
+    }
+
+    fn withheld(&mut self, absent: &Absent) -> io::Result<()> {
+        let mut line = serde_json::to_value(absent)?;
+        line["outcome"] = columns::WITHHELD.into();
+        self.to.write_all(&aec_base::jsonl::line(&line)?)
     }
 
     fn finish(mut self: Box<Self>) -> io::Result<()> {
         self.to.flush()
     }
+}
+
+/// A record of a package whose reward counts otherwise here, with the keys that this version does not know.
+fn weighed(stored: &Stored, text: &[u8]) -> io::Result<Vec<u8>> {
+    let mut value: serde_json::Value = aec_base::json::from_slice(text)?;
+    value["outcome"] = serde_json::to_value(stored.record.outcome)?;
+    value["evaluation"] = serde_json::to_value(&stored.record.evaluation)?;
+    value["outputs"]["agent_result"] = serde_json::to_value(&stored.record.outputs.agent_result)?;
+    Ok(serde_json::to_vec(&value)?)
 }
 
 /// JSON without blanks outside its strings. Keys, numbers and strings stay unchanged, even those that this version

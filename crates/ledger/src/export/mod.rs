@@ -13,10 +13,12 @@ use std::path::Path;
 
 use aec_base::parallel;
 use aec_base::problem::Problem;
+use aec_base::staging::partial_file;
 use serde::Serialize;
 
 pub use columns::{COLUMNS, Column, Kind};
 
+use crate::expected::Absent;
 use crate::layout::Ledger;
 use crate::read::{RecordFile, Stored, read_bytes};
 
@@ -37,6 +39,8 @@ pub enum Format {
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Exported {
     pub records: usize,
+    /// Trials that packages withheld; their rows have the outcome `withheld` and no reward.
+    pub withheld: usize,
     /// Records that could not be read and are not exported.
     pub left_out: usize,
     /// Why those could not be read.
@@ -56,6 +60,8 @@ pub enum ExportError {
 trait Sink {
     /// Adds a record, with the text of its file.
     fn take(&mut self, stored: &Stored, text: &[u8]) -> io::Result<()>;
+    /// Adds a trial whose record a package withheld, so that no one takes the others for all.
+    fn withheld(&mut self, absent: &Absent) -> io::Result<()>;
     /// Writes the rest.
     fn finish(self: Box<Self>) -> io::Result<()>;
 }
@@ -74,10 +80,19 @@ impl Format {
     }
 }
 
-/// Writes records in the given order; each comes with the length of its file.
+/// What is exported.
+#[derive(Clone, Copy, Debug)]
+pub struct Chosen<'a> {
+    /// Records with the lengths of their files.
+    pub files: &'a [(RecordFile, u64)],
+    /// Trials that packages withheld.
+    pub withheld: &'a [Absent],
+}
+
+/// Writes records in the given order, then what is withheld.
 pub fn export(
     ledger: &Ledger,
-    files: &[(RecordFile, u64)],
+    chosen: Chosen<'_>,
     format: Format,
     to: impl Write + Send,
 ) -> io::Result<Exported> {
@@ -87,11 +102,11 @@ pub fn export(
         Format::Parquet => Box::new(parquet::File::new(to)?),
     };
     let mut exported = Exported::default();
-    for piece in pieces(files) {
+    for piece in pieces(chosen.files) {
         let read = parallel::map(piece, 16, |(file, _)| {
             let path = file.path(ledger);
             let bytes = read_bytes(&path)?;
-            Ok::<_, Box<crate::read::Broken>>((file.parse(&path, &bytes)?, bytes))
+            Ok::<_, Box<crate::read::Broken>>((file.parse(ledger, &path, &bytes)?, bytes))
         });
         for read in read {
             match read {
@@ -106,6 +121,10 @@ pub fn export(
             }
         }
     }
+    for absent in chosen.withheld {
+        sink.withheld(absent)?;
+        exported.withheld += 1;
+    }
     sink.finish()?;
     Ok(exported)
 }
@@ -113,7 +132,7 @@ pub fn export(
 /// Writes records into a file, atomically. `existing` says whether to replace an existing file.
 pub fn export_to(
     ledger: &Ledger,
-    files: &[(RecordFile, u64)],
+    chosen: Chosen<'_>,
     format: Format,
     path: &Path,
     existing: Existing,
@@ -124,8 +143,8 @@ pub fn export_to(
     }
     let parent = path.parent().filter(|parent| *parent != Path::new("")).unwrap_or_else(|| Path::new("."));
     fs_err::create_dir_all(parent)?;
-    let mut temporary = tempfile::Builder::new().prefix(".aec-bench-").tempfile_in(parent)?;
-    let exported = export(ledger, files, format, io::BufWriter::new(temporary.as_file_mut()))?;
+    let mut temporary = partial_file(parent)?;
+    let exported = export(ledger, chosen, format, io::BufWriter::new(temporary.as_file_mut()))?;
     temporary.as_file().set_permissions(Permissions::from_mode(0o644))?;
     temporary.as_file().sync_all()?;
     let published = match existing {

@@ -11,7 +11,8 @@ use ::parquet::file::writer::SerializedFileWriter;
 use ::parquet::schema::types::Type;
 
 use super::Sink;
-use super::columns::{COLUMNS, Cell, Kind};
+use super::columns::{self, COLUMNS, Cell, Column, Kind};
+use crate::expected::Absent;
 use crate::read::Stored;
 
 const GROUP_ROWS: usize = 20_000;
@@ -113,20 +114,30 @@ impl<W: Write + Send> File<W> {
 
 impl<W: Write + Send> Sink for File<W> {
     fn take(&mut self, stored: &Stored, _: &[u8]) -> io::Result<()> {
-        for (column, buffer) in COLUMNS.iter().zip(&mut self.columns) {
-            self.bytes += buffer.push((column.value)(stored));
-        }
-        self.rows += 1;
-        if self.rows >= GROUP_ROWS || self.bytes >= GROUP_BYTES {
-            self.write_group().map_err(failed)?;
-        }
-        Ok(())
+        self.push(|column| (column.value)(stored))
+    }
+
+    fn withheld(&mut self, absent: &Absent) -> io::Result<()> {
+        self.push(|column| columns::withheld(column, absent))
     }
 
     fn finish(mut self: Box<Self>) -> io::Result<()> {
         self.write_group().map_err(failed)?;
         let mut to = self.writer.into_inner().map_err(failed)?;
         to.flush()
+    }
+}
+
+impl<W: Write + Send> File<W> {
+    fn push(&mut self, cell: impl Fn(&Column) -> Cell) -> io::Result<()> {
+        for (column, buffer) in COLUMNS.iter().zip(&mut self.columns) {
+            self.bytes += buffer.push(cell(column));
+        }
+        self.rows += 1;
+        if self.rows >= GROUP_ROWS || self.bytes >= GROUP_BYTES {
+            self.write_group().map_err(failed)?;
+        }
+        Ok(())
     }
 }
 

@@ -20,6 +20,10 @@ fn ledger(records: &[TrialRecord]) -> (tempfile::TempDir, Ledger, Vec<(RecordFil
     (directory, ledger, files)
 }
 
+fn of(files: &[(RecordFile, u64)]) -> Chosen<'_> {
+    Chosen { files, withheld: &[] }
+}
+
 fn records() -> Vec<TrialRecord> {
     let mut odd = example::with_outcome(example::record("b", "t", 1), Outcome::AgentFault);
     odd.fault.as_mut().unwrap().message = "=HYPERLINK(\"http://x\"), \"two\"\nlines".to_owned();
@@ -34,7 +38,7 @@ fn json_lines_are_whole_records_in_order() {
     let text = fs_err::read_to_string(&path).unwrap();
     fs_err::write(&path, text.replacen('{', "{\"later\": [1.50, 2]  ,", 1)).unwrap();
     let mut out = Vec::new();
-    let exported = export(&ledger, &files, Format::Jsonl, &mut out).unwrap();
+    let exported = export(&ledger, of(&files), Format::Jsonl, &mut out).unwrap();
     assert_eq!((exported.records, exported.left_out), (3, 0));
     let text = String::from_utf8(out).unwrap();
     assert!(text.starts_with("{\"later\":[1.50,2],"), "{text}");
@@ -48,7 +52,7 @@ fn json_lines_are_whole_records_in_order() {
 fn csv_has_a_row_per_attempt_and_no_formula() {
     let (_directory, ledger, files) = ledger(&records());
     let mut out = Vec::new();
-    export(&ledger, &files, Format::Csv, &mut out).unwrap();
+    export(&ledger, of(&files), Format::Csv, &mut out).unwrap();
     let mut reader = ::csv::Reader::from_reader(out.as_slice());
     let header = reader.headers().unwrap().clone();
     assert_eq!(header.len(), COLUMNS.len());
@@ -71,7 +75,7 @@ fn csv_has_a_row_per_attempt_and_no_formula() {
 fn parquet_is_read_back_with_types_and_empty_cells() {
     let (directory, ledger, files) = ledger(&records());
     let path = directory.path().join("out.parquet");
-    export_to(&ledger, &files, Format::Parquet, &path, Existing::Keep).unwrap();
+    export_to(&ledger, of(&files), Format::Parquet, &path, Existing::Keep).unwrap();
     let reader = SerializedFileReader::new(std::fs::File::open(&path).unwrap()).unwrap();
     assert_eq!(reader.metadata().file_metadata().num_rows(), 3);
     let rows: Vec<_> = reader.get_row_iter(None).unwrap().map(Result::unwrap).collect();
@@ -91,7 +95,7 @@ fn nothing_exports_too() {
     let (directory, ledger, files) = ledger(&[]);
     for (format, size) in [(Format::Jsonl, 0), (Format::Csv, 1), (Format::Parquet, 1)] {
         let path = directory.path().join(format!("out.{format:?}"));
-        assert_eq!(export_to(&ledger, &files, format, &path, Existing::Keep).unwrap().records, 0);
+        assert_eq!(export_to(&ledger, of(&files), format, &path, Existing::Keep).unwrap().records, 0);
         assert!(path.metadata().unwrap().len() >= size);
     }
     let file = std::fs::File::open(directory.path().join("out.Parquet")).unwrap();
@@ -103,7 +107,7 @@ fn what_cannot_be_read_is_left_out_and_told() {
     let (_directory, ledger, files) = ledger(&records());
     fs_err::write(files[0].0.path(&ledger), "torn").unwrap();
     let mut out = Vec::new();
-    let exported = export(&ledger, &files, Format::Jsonl, &mut out).unwrap();
+    let exported = export(&ledger, of(&files), Format::Jsonl, &mut out).unwrap();
     assert_eq!((exported.records, exported.left_out, exported.problems.len()), (2, 1, 1));
     assert_eq!(String::from_utf8(out).unwrap().lines().count(), 2);
 }
@@ -112,12 +116,12 @@ fn what_cannot_be_read_is_left_out_and_told() {
 fn an_output_appears_whole_and_is_not_replaced_by_accident() {
     let (directory, ledger, files) = ledger(&records());
     let path = directory.path().join("deep/out.csv");
-    export_to(&ledger, &files, Format::Csv, &path, Existing::Keep).unwrap();
+    export_to(&ledger, of(&files), Format::Csv, &path, Existing::Keep).unwrap();
     let before = fs_err::read(&path).unwrap();
-    let again = export_to(&ledger, &[], Format::Csv, &path, Existing::Keep);
+    let again = export_to(&ledger, of(&[]), Format::Csv, &path, Existing::Keep);
     assert!(matches!(again, Err(ExportError::Exists(_))));
     assert_eq!(fs_err::read(&path).unwrap(), before);
-    export_to(&ledger, &[], Format::Csv, &path, Existing::Replace).unwrap();
+    export_to(&ledger, of(&[]), Format::Csv, &path, Existing::Replace).unwrap();
     assert!(fs_err::read(&path).unwrap().len() < before.len());
     assert_eq!(fs_err::read_dir(path.parent().unwrap()).unwrap().count(), 1, "no temporary file stays");
 }

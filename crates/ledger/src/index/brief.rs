@@ -13,7 +13,7 @@ use super::row::{foreign, order};
 use super::{Index, IndexError};
 
 const COLUMNS: &str = "experiment_id, trial_id, attempt, repetition, task_number, agent_number, dataset_id, outcome, \
-    fault_kind, reward, cost_usd, tokens_in, tokens_out, model_calls, total_seconds, latest";
+    fault_kind, reward, cost_usd, tokens_in, tokens_out, model_calls, total_seconds, latest, judged";
 
 /// The part of an attempt that statistics need.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +30,8 @@ pub struct Brief<'a> {
     pub outcome: Outcome,
     pub fault_kind: Option<&'a str>,
     pub reward: Option<f64>,
+    /// How the reward was reached, as in [`super::Row`].
+    pub judged: Option<&'a str>,
     pub cost_usd: Option<f64>,
     pub tokens_in: Option<u64>,
     pub tokens_out: Option<u64>,
@@ -158,6 +160,7 @@ fn brief<'a>(row: &'a Row<'_>, task: &'a SharedTask, agent: &'a SharedAgent) -> 
         outcome: known.ok_or_else(|| foreign(7, format!("{outcome} is not an outcome")))?,
         fault_kind: maybe(8)?,
         reward: row.get(9)?,
+        judged: maybe(16)?,
         cost_usd: row.get(10)?,
         tokens_in: tokens(11)?,
         tokens_out: tokens(12)?,

@@ -1,12 +1,14 @@
 //! A cache of the records: one row for each, in a database beside them. The files are authoritative: a faulty index
 //! is rebuilt, and an index that cannot be stored is built in memory.
 
+mod audit;
 mod brief;
 mod query;
 mod refresh;
 mod row;
 mod store;
 
+use std::collections::BTreeSet;
 use std::io;
 
 use aec_base::digest::Digest;
@@ -15,6 +17,8 @@ use rusqlite::Connection;
 use crate::layout::Ledger;
 use crate::record::TrialRecord;
 
+pub(crate) use audit::AuditedRows;
+pub use audit::IndexAudit;
 pub use brief::{Brief, SharedAgent, SharedTask};
 pub use query::{Attempts, FIELDS, Filter, FindError, Order, Summary, Totals};
 pub use refresh::Refreshed;
@@ -25,6 +29,8 @@ pub struct Index {
     connection: Connection,
     ledger: Ledger,
     kept: bool,
+    /// The only experiments that it reads; absent for all.
+    only: Option<BTreeSet<String>>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -44,7 +50,7 @@ impl Index {
     /// the index is kept in memory. It is not up to date before [`Index::refresh`].
     pub fn open(ledger: &Ledger) -> Result<Self, IndexError> {
         match store::open(&ledger.index_file()) {
-            Ok(connection) => Ok(Self { connection, ledger: ledger.clone(), kept: true }),
+            Ok(connection) => Ok(Self { connection, ledger: ledger.clone(), kept: true, only: None }),
             Err(error) => {
                 tracing::debug!(%error, "the index is made in memory");
                 Self::in_memory(ledger)
@@ -54,7 +60,16 @@ impl Index {
 
     /// An index in memory only.
     pub fn in_memory(ledger: &Ledger) -> Result<Self, IndexError> {
-        Ok(Self { connection: store::in_memory()?, ledger: ledger.clone(), kept: false })
+        Ok(Self { connection: store::in_memory()?, ledger: ledger.clone(), kept: false, only: None })
+    }
+
+    /// An index of some experiments, or of all if none is named, made anew of their records. What is published is
+    /// made of it: the index beside the records may have been changed.
+    pub fn of_records(ledger: &Ledger, experiments: &[String]) -> Result<(Self, Refreshed), IndexError> {
+        let mut index = Self::in_memory(ledger)?;
+        index.only = (!experiments.is_empty()).then(|| experiments.iter().cloned().collect());
+        let refreshed = index.refresh()?;
+        Ok((index, refreshed))
     }
 
     /// Opens and refreshes the index and queries it. If the query fails, rebuilds the index; if that fails too, uses

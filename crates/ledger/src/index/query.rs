@@ -12,9 +12,10 @@ use super::row::{AGENTS, COLUMNS, Row, TASKS, name, outcome, timestamp};
 use super::{Index, IndexError};
 use crate::layout::parse_record_name;
 use crate::read::RecordFile;
+use crate::unknown::Unknown;
 
 /// Fields that a filter can name, and their columns.
-pub const FIELDS: [(&str, &str); 18] = [
+pub const FIELDS: [(&str, &str); 19] = [
     ("experiment_id", "experiment_id"),
     ("trial_id", "trial_id"),
     ("attempt", "attempt"),
@@ -33,6 +34,7 @@ pub const FIELDS: [(&str, &str); 18] = [
     ("fault", "fault_boundary"),
     ("fault_kind", "fault_kind"),
     ("completeness", "completeness"),
+    ("judged", "judged"),
 ];
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -85,6 +87,9 @@ pub struct Totals {
     pub outcomes: BTreeMap<Outcome, usize>,
     /// Mean reward of scored attempts, with agent faults as 0.
     pub mean_reward: Option<f64>,
+    /// Trials whose rewards are unknown; absent if there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unknown: Option<Unknown>,
     /// Sum of the known costs in dollars.
     pub cost_usd: f64,
     /// Number of attempts without a known cost.
@@ -128,9 +133,19 @@ impl Totals {
         if outcome == Outcome::Scored {
             self.rewards += rewards;
         }
-        let counted =
-            self.outcomes.iter().filter(|(outcome, _)| outcome.is_counted()).map(|(_, count)| count);
-        self.mean_reward = mean(self.rewards, counted.sum());
+        self.mean_reward = mean(self.rewards, self.counted());
+        self.note_withheld(0);
+    }
+
+    /// Adds trials that packages withheld to what is unknown.
+    pub fn note_withheld(&mut self, withheld: usize) {
+        let unverified = self.of(Outcome::Unverified);
+        self.unknown = Unknown::of(self.rewards, self.counted(), withheld, unverified);
+    }
+
+    /// The number of attempts behind the mean.
+    pub fn counted(&self) -> usize {
+        self.outcomes.iter().filter(|(outcome, _)| outcome.is_counted()).map(|(_, count)| count).sum()
     }
 
     /// The number of attempts with an outcome.

@@ -61,7 +61,10 @@ impl Index {
     /// Brings the index up to date. It does not notice a record changed in place; `verify` does.
     pub fn refresh(&mut self) -> Result<Refreshed, IndexError> {
         let mut refreshed = Refreshed::default();
-        let experiments = self.ledger.experiments()?;
+        let mut experiments = self.ledger.experiments()?;
+        if let Some(only) = &self.only {
+            experiments.retain(|experiment| only.contains(experiment.as_str()));
+        }
         let known = self.known()?;
         for gone in
             known.keys().filter(|known| !experiments.iter().any(|name| name.as_str() == known.as_str()))
@@ -221,7 +224,7 @@ impl Index {
     }
 
     /// Removes an experiment that no longer exists; returns how many records it had.
-    fn forget(&mut self, experiment: &str) -> rusqlite::Result<usize> {
+    pub(crate) fn forget(&mut self, experiment: &str) -> rusqlite::Result<usize> {
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let removed = transaction.execute("DELETE FROM records WHERE experiment_id = ?1", [experiment])?;
         transaction.execute("DELETE FROM broken WHERE experiment_id = ?1", [experiment])?;

@@ -48,6 +48,8 @@ pub struct Row {
     /// The fault in one line.
     pub fault_message: Option<String>,
     pub reward: Option<f64>,
+    /// How the reward was reached: `native`, `room` or `elsewhere`, or `trusted` if it counts only because the user said so.
+    pub judged: Option<String>,
     pub cost_usd: Option<f64>,
     pub tokens_in: Option<u64>,
     pub tokens_out: Option<u64>,
@@ -72,7 +74,7 @@ pub(super) const TASKS: [&str; 6] =
 pub(super) const AGENTS: [&str; 5] = ["agent", "agent_digest", "adapter", "model", "answer_order"];
 
 /// The columns of the record itself. [`Row::take`] expects them first, then those of its task and its agent.
-pub(super) const COLUMNS: [&str; 22] = [
+pub(super) const COLUMNS: [&str; 23] = [
     "experiment_id",
     "trial_id",
     "attempt",
@@ -95,6 +97,7 @@ pub(super) const COLUMNS: [&str; 22] = [
     "completeness",
     "record",
     "size",
+    "judged",
 ];
 
 impl Row {
@@ -125,6 +128,7 @@ impl Row {
             fault_kind: fault.and_then(|fault| fault.kind.clone()),
             fault_message: fault.map(|fault| fault.message.clone()),
             reward: record.reward(),
+            judged: record.judged().map(str::to_owned),
             cost_usd: record.cost.estimated_cost_usd,
             tokens_in: record.cost.tokens_in,
             tokens_out: record.cost.tokens_out,
@@ -171,6 +175,7 @@ impl Row {
             text(self.completeness.name()),
             digest(self.record),
             whole(self.size),
+            maybe(self.judged.as_ref()),
         ]
     }
 
@@ -238,6 +243,7 @@ impl Row {
             },
             record: digest(20)?,
             size: count(21)?,
+            judged: row.get(22)?,
         })
     }
 }

@@ -14,7 +14,7 @@ use super::IndexError;
 use super::row::{AGENTS, COLUMNS, Row, TASKS, moment};
 
 /// The version of the tables. An index of another version is rebuilt.
-const VERSION: i64 = 3;
+const VERSION: i64 = 4;
 
 /// How long one process waits for another.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -30,7 +30,8 @@ const TABLES: &str = "
         fault_boundary TEXT, fault_kind TEXT, fault_message TEXT, reward REAL, cost_usd REAL, tokens_in INTEGER,
         tokens_out INTEGER, model_calls INTEGER NOT NULL, timestamp TEXT NOT NULL, total_seconds REAL NOT NULL,
         agent_seconds REAL, completeness TEXT NOT NULL, record BLOB NOT NULL, size INTEGER NOT NULL,
-        moment INTEGER NOT NULL, latest INTEGER NOT NULL, key BLOB NOT NULL, plan BLOB NOT NULL
+        moment INTEGER NOT NULL, latest INTEGER NOT NULL, key BLOB NOT NULL, plan BLOB NOT NULL,
+        judged TEXT
     );
     CREATE TABLE tasks (
         task_number INTEGER PRIMARY KEY, same BLOB NOT NULL UNIQUE, task_id TEXT NOT NULL,

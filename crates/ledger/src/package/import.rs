@@ -4,6 +4,7 @@
 //! existing one receives records one by one, each atomically: if the process is killed, some are there, and another
 //! import adds the rest. Nothing is ever overwritten.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -13,25 +14,48 @@ use aec_base::name::Name;
 use aec_base::problem::Problem;
 use aec_base::staging::{Staging, rename_new, sync_all, sync_parent};
 use aec_base::timestamp::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use super::manifest::{Counts, Manifest, Withheld};
+use super::manifest::{Counts, Manifest};
 use super::signature::PublicKey;
 use super::survey::read_bytes;
 use super::tally::read_record;
 use super::unpack::{Places, Unpacked, unpack};
 use super::{PackageError, RECORD_LIMIT, SCHEMA_VERSION, finding, refuse};
+use crate::imported::{ImportNote, Imports};
+use crate::index::Index;
 use crate::jobs::materialise;
 use crate::layout::{ExperimentDirectory, Ledger};
 
 /// Where to import a package.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Destination<'a> {
     pub ledger: &'a Ledger,
     /// The directory of all annotations.
     pub annotations: &'a Path,
-    /// The directory of all `jobs`, if the files of attempts should be written there.
-    pub jobs: Option<&'a Path>,
+    /// The directory of all `jobs`.
+    pub jobs: &'a Path,
+    /// Whether the files of attempts should be written there.
+    pub lays_out: bool,
+}
+
+/// A reward in a record of a package.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    pub(super) stem: String,
+    pub task_id: String,
+    /// Digest of the task's files.
+    pub task_revision: Digest,
+    /// Whether the reward counted there only because the user there trusted it.
+    pub was_trusted: bool,
+}
+
+/// Which rewards of a package count.
+pub struct Rewards<'a> {
+    /// Why a reward does not count, if it does not.
+    pub objection: &'a dyn Fn(&Claim) -> Option<String>,
+    /// Whether the user trusts all of them.
+    pub trust: bool,
 }
 
 /// Conditions that a package must satisfy.
@@ -67,6 +91,10 @@ pub struct Imported {
     pub added: u64,
     /// Records that existed with the same content.
     pub duplicates: u64,
+    /// Records whose rewards do not count, because they were not given for a task of this project.
+    pub unverified: u64,
+    /// Records whose rewards count only because the user trusts them.
+    pub trusted: u64,
     /// Annotations that were new.
     pub annotations_added: u64,
     /// Annotations left out because other ones of the same attempt exist.
@@ -78,24 +106,11 @@ pub struct Imported {
     pub problems: Vec<Problem>,
 }
 
-/// `_run/import-ROOT.json`: the origin of an experiment's records.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct ImportNote {
-    pub schema_version: u32,
-    pub root: Digest,
-    /// The key that signed it; absent for an unsigned package.
-    pub key: Option<String>,
-    /// Digest of the package's file.
-    pub package: Digest,
-    pub imported_at: Timestamp,
-    /// Attempts that the package withheld.
-    pub withheld: Vec<Withheld>,
-}
-
 pub fn import(
     package: &Path,
     to: &Destination<'_>,
     demands: &Demands,
+    rewards: &Rewards<'_>,
     mode: &Mode,
 ) -> Result<Imported, PackageError> {
     let staging = match mode {
@@ -106,7 +121,8 @@ pub fn import(
     let unpacked = unpack(package, demands.max_size, places)?;
     demand(package, &unpacked, demands)?;
     let directory = to.ledger.experiment(&unpacked.manifest.experiment_id);
-    let (added, duplicates) = compare(&directory, &unpacked.manifest)?;
+    let new = compare(&directory, &unpacked.manifest)?;
+    let note = note(&directory, &unpacked, &new, rewards, mode)?;
     let manifest = &unpacked.manifest;
     let mut imported = Imported {
         experiment_id: manifest.experiment_id.clone(),
@@ -114,19 +130,28 @@ pub fn import(
         package: unpacked.package,
         key: unpacked.key.map(|key| key.to_string()),
         counts: manifest.counts.clone(),
-        added,
-        duplicates,
+        added: new.len() as u64,
+        duplicates: (manifest.attempts.len() - new.len()) as u64,
+        unverified: if note.trust_rewards { 0 } else { note.unmatched.len() as u64 },
+        trusted: if note.trust_rewards { note.unmatched.len() as u64 } else { 0 },
         annotations_added: 0,
         annotations_kept: 0,
         jobs: 0,
         problems: Vec::new(),
     };
-    if let (Mode::Take(now), Some(places)) = (mode, places) {
-        let note = note(&unpacked, now.clone());
+    if let (Mode::Take(_), Some(places)) = (mode, places) {
         publish(places, to.ledger, &directory, manifest, &note)?;
         annotations(places, to.annotations, manifest, &mut imported)?;
-        if let Some(jobs) = to.jobs {
-            view(to.ledger, jobs, manifest, &mut imported);
+        if to.lays_out {
+            view(to.ledger, to.jobs, manifest, &mut imported);
+        }
+        directory.seal(to.jobs)?;
+        // Rows of records that are here already may say something else now.
+        if to.ledger.index_file().is_file()
+            && let Ok(mut index) = Index::open(to.ledger)
+            && let Err(error) = index.forget(manifest.experiment_id.as_str())
+        {
+            tracing::debug!(%error, "the index was not updated");
         }
     }
     Ok(imported)
@@ -151,15 +176,42 @@ fn demand(package: &Path, unpacked: &Unpacked, demands: &Demands) -> Result<(), 
     refuse(problems)
 }
 
-fn note(unpacked: &Unpacked, imported_at: Timestamp) -> ImportNote {
-    ImportNote {
+/// The note on this import. Of records that are here already, only those count as imported that an earlier import of
+/// the package brought.
+fn note(
+    directory: &ExperimentDirectory,
+    unpacked: &Unpacked,
+    new: &BTreeSet<String>,
+    rewards: &Rewards<'_>,
+    mode: &Mode,
+) -> Result<ImportNote, PackageError> {
+    let manifest = &unpacked.manifest;
+    let before = Imports::read(directory).map_err(|problem| *problem)?;
+    let is_imported = |claim: &&Claim| new.contains(&claim.stem) || before.is_unmatched(&claim.stem);
+    let objection = |claim: &Claim| Some((claim.stem.clone(), (rewards.objection)(claim)?));
+    let unmatched = unpacked.claims.iter().filter(is_imported).filter_map(objection).collect();
+    let place = directory.run().join(note_name(manifest));
+    let earlier = read_bytes(&place, RECORD_LIMIT).ok();
+    let earlier = earlier.and_then(|bytes| aec_base::json::from_slice::<ImportNote>(&bytes).ok());
+    let imported_at = match mode {
+        Mode::Take(now) => now.clone(),
+        Mode::Try => Timestamp::now(),
+    };
+    let fresh = ImportNote {
         schema_version: SCHEMA_VERSION,
-        root: unpacked.manifest.root,
+        root: manifest.root,
         key: unpacked.key.map(|key| key.to_string()),
         package: unpacked.package,
         imported_at,
-        withheld: unpacked.manifest.withheld.clone(),
-    }
+        withheld: manifest.withheld.clone(),
+        unmatched: BTreeMap::new(),
+        trust_rewards: false,
+    };
+    Ok(ImportNote { unmatched, trust_rewards: rewards.trust, ..earlier.unwrap_or(fresh) })
+}
+
+fn note_name(manifest: &Manifest) -> String {
+    format!("import-{}.json", &manifest.root.hex()[..8])
 }
 
 /// What exists at a path.
@@ -188,17 +240,17 @@ fn conflict(what: &str, place: &Path) -> Problem {
         .in_file(place)
 }
 
-/// Counts new records and identical existing ones. An existing file that differs is a problem.
-fn compare(directory: &ExperimentDirectory, manifest: &Manifest) -> Result<(u64, u64), PackageError> {
-    let (mut added, mut duplicates, mut problems) = (0, 0, Vec::new());
+/// The new records, by the names of their files. An existing file that differs is a problem.
+fn compare(directory: &ExperimentDirectory, manifest: &Manifest) -> Result<BTreeSet<String>, PackageError> {
+    let (mut new, mut problems) = (BTreeSet::new(), Vec::new());
     if directory.path().symlink_metadata().is_ok_and(|there| !there.is_dir()) {
         return Err(conflict("the experiment", directory.path()).into());
     }
     for attempt in &manifest.attempts {
         let place = directory.record(&attempt.trial_id, attempt.attempt);
         match there(&place, attempt.record, attempt.size)? {
-            There::Nothing => added += 1,
-            There::Same => duplicates += 1,
+            There::Nothing => drop(new.insert(attempt.stem())),
+            There::Same => {}
             There::Other => {
                 let what = format!("the record of `{}`", attempt.stem());
                 problems.push(conflict(&what, &place).about(attempt.stem()));
@@ -212,7 +264,7 @@ fn compare(directory: &ExperimentDirectory, manifest: &Manifest) -> Result<(u64,
         }
     }
     refuse(problems)?;
-    Ok((added, duplicates))
+    Ok(new)
 }
 
 /// Moves everything to its final place.
@@ -227,8 +279,7 @@ fn publish(
     for content in &manifest.contents {
         store.adopt(&places.content(content.digest), content.digest, content.size)?;
     }
-    let root = note.root.hex();
-    let note_name = format!("import-{}.json", &root[..8]);
+    let note_name = note_name(manifest);
     let mut text = serde_json::to_string_pretty(note).map_err(io::Error::other)?;
     text.push('\n');
     let note_file = places.run(&note_name);
@@ -243,12 +294,10 @@ fn publish(
     }
     match rename_new(&places.experiment(), directory.path()) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            // The note comes first: no record may be here whose reward counts although it must not.
+            fs_err::create_dir_all(directory.run())?;
+            fs_err::rename(&note_file, directory.run().join(note_name))?;
             merge(places, directory, manifest)?;
-            let place = directory.run().join(note_name);
-            match rename_new(&note_file, &place) {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                renamed => renamed?,
-            }
             sync_all(directory.path())?;
         }
         renamed => renamed?,

@@ -11,7 +11,6 @@ pub mod merkle;
 pub mod signature;
 mod survey;
 
-pub use survey::kept_elsewhere;
 mod tally;
 mod unpack;
 

@@ -1,6 +1,6 @@
 //! Checks everything of an experiment that goes into a package, before anything is written.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::io::{self, Read as _};
 use std::path::Path;
 
@@ -8,18 +8,17 @@ use aec_base::archive::fits;
 use aec_base::archive::paths::PathSet;
 use aec_base::digest::{self, Digest};
 use aec_base::file::{Links, ReadError, open_regular};
-use aec_base::name::Name;
 use aec_base::parallel;
 use aec_base::problem::Problem;
 
 use super::export::Source;
-use super::import::ImportNote;
 use super::manifest::{
     Attempt, File, Manifest, RunFile, Withheld, annotation_member, record_member, run_member,
 };
 use super::tally::{Facts, Tally, read_record};
 use super::{PackageError, RECORD_LIMIT, finding, refuse};
 use crate::chain::{CHAIN_LIMIT, files_named};
+use crate::imported::Imports;
 use crate::layout::{ExperimentDirectory, parse_record_name};
 
 /// Number of records in memory at a time.
@@ -40,7 +39,7 @@ pub(super) fn survey(source: &Source<'_>) -> Result<Manifest, PackageError> {
     // Chains first: a running session adds records before their links.
     run_files(&directory, &mut tally)?;
     let found = records(source, &directory)?;
-    let mut noted = noted(&directory)?;
+    let mut noted = Imports::read(&directory).map_err(|problem| *problem)?.withheld().clone();
     let kept_back = kept_back(source, &found)?;
     for facts in found {
         noted.remove(&facts.attempt.stem());
@@ -131,24 +130,6 @@ pub(super) fn read_bytes(path: &Path, limit: u64) -> Result<Vec<u8>, ReadError> 
     let mut bytes = Vec::new();
     file.take(limit).read_to_end(&mut bytes)?;
     Ok(bytes)
-}
-
-/// Attempts withheld by packages imported into this ledger, by the names of their files.
-fn noted(directory: &ExperimentDirectory) -> Result<BTreeMap<String, Withheld>, PackageError> {
-    let mut noted = BTreeMap::new();
-    for path in files_named(&directory.run(), "import-", ".json")? {
-        let bytes = read_bytes(&path, RECORD_LIMIT).map_err(|error| unreadable(&path, &error))?;
-        let note: ImportNote = serde_json::from_slice(&bytes).map_err(|error| {
-            finding(96, format!("the note on an import cannot be read: {error}")).fix(REPAIR).in_file(&path)
-        })?;
-        noted.extend(note.withheld.into_iter().map(|withheld| (withheld.stem(), withheld)));
-    }
-    Ok(noted)
-}
-
-/// Attempts whose records an imported package withheld: chains list them, but their files are not in this ledger.
-pub fn kept_elsewhere(directory: &ExperimentDirectory) -> Result<HashSet<(Name, u32)>, PackageError> {
-    Ok(noted(directory)?.into_values().map(|withheld| (withheld.trial_id, withheld.attempt)).collect())
 }
 
 /// The trials to withhold, from ids or beginnings of ids.

@@ -17,7 +17,7 @@ use crate::record::{self, TrialRecord};
 /// Reads a record and checks that it belongs in its place.
 pub(super) fn read_record(bytes: &[u8], experiment: &Name, file_stem: &str) -> Result<TrialRecord, String> {
     let record: TrialRecord =
-        serde_json::from_slice(bytes).map_err(|error| format!("it is not a record: {error}"))?;
+        aec_base::json::from_slice(bytes).map_err(|error| format!("it is not a record: {error}"))?;
     if record.schema_version != record::SCHEMA_VERSION {
         return Err(format!(
             "its format has the version {}, and this program knows {}",
@@ -30,6 +30,9 @@ pub(super) fn read_record(bytes: &[u8], experiment: &Name, file_stem: &str) -> R
     }
     if record.attempt == 0 || stem(&record.trial_id, record.attempt) != file_stem {
         return Err(format!("it is attempt {} at the trial `{}`", record.attempt, record.trial_id));
+    }
+    if let Some(fault) = record.reward_fault() {
+        return Err(format!("it {fault}"));
     }
     Ok(record)
 }

@@ -14,6 +14,7 @@ use aec_base::name::Name;
 use aec_base::problem::Problem;
 use aec_base::text::printable;
 
+use super::import::Claim;
 use super::manifest::{
     Attempt, File as NamedFile, MANIFEST_FILE, Manifest, RunFile, SIGNATURE_FILE, annotation_member,
     content_member, record_member, run_member,
@@ -22,6 +23,7 @@ use super::signature::{PublicKey, Signature};
 use super::tally::{Facts, Tally, read_record};
 use super::{PackageError, RECORD_LIMIT, SCHEMA_VERSION, finding};
 use crate::chain::CHAIN_LIMIT;
+use crate::record::TrialRecord;
 
 /// The length of a manifest of a million attempts with a million contents, in bytes.
 const MANIFEST_LIMIT: u64 = 512 * 1024 * 1024;
@@ -35,6 +37,8 @@ pub(super) struct Unpacked {
     pub(super) key: Option<PublicKey>,
     /// Digest of the package's file.
     pub(super) package: Digest,
+    /// The rewards in its records.
+    pub(super) claims: Vec<Claim>,
 }
 
 /// The directories of unpacked files.
@@ -82,8 +86,9 @@ pub(super) fn unpack(
         Stop::Archive(error) => unpacker.unreadable(&error).into(),
         Stop::Package(error) => error,
     })?;
+    let claims = unpacker.open.as_mut().map(|open| std::mem::take(&mut open.claims)).unwrap_or_default();
     let (manifest, key) = unpacker.finish()?;
-    Ok(Unpacked { manifest, key, package: read.finish() })
+    Ok(Unpacked { manifest, key, package: read.finish(), claims })
 }
 
 /// Why reading stopped.
@@ -150,6 +155,7 @@ struct Open {
     digest: Digest,
     expected: VecDeque<Expected>,
     tally: Tally,
+    claims: Vec<Claim>,
 }
 
 struct Unpacker<'a> {
@@ -215,7 +221,7 @@ impl Unpacker<'_> {
             return Err(self.wrong(81, format!("its {MANIFEST_FILE} is {} bytes long", member.size)).into());
         }
         let bytes = content.bytes()?;
-        let version: Version = serde_json::from_slice(&bytes)
+        let version: Version = aec_base::json::from_slice(&bytes)
             .map_err(|error| wrong(format!("its {MANIFEST_FILE} cannot be read: {error}")))?;
         if version.schema_version != SCHEMA_VERSION {
             let what = format!("the package has the format {}", version.schema_version);
@@ -225,7 +231,7 @@ impl Unpacker<'_> {
                 .fix("use the program that wrote it, or a later one")
                 .into());
         }
-        let manifest: Manifest = serde_json::from_slice(&bytes)
+        let manifest: Manifest = aec_base::json::from_slice_within(&bytes, aec_base::json::Limits::TYPED)
             .map_err(|error| wrong(format!("its {MANIFEST_FILE} cannot be read: {error}")))?;
         // A manifest must have exactly one representation, so that its digest identifies its content.
         if manifest.to_json().ok().map(String::into_bytes).as_ref() != Some(&bytes) {
@@ -236,7 +242,7 @@ impl Unpacker<'_> {
         for withheld in &manifest.withheld {
             tally.withhold(withheld.clone());
         }
-        Ok(Open { digest: Digest::of(&bytes), expected, tally, manifest })
+        Ok(Open { digest: Digest::of(&bytes), expected, tally, manifest, claims: Vec::new() })
     }
 
     /// Every member that must follow, in order.
@@ -336,12 +342,13 @@ impl Unpacker<'_> {
             let what = format!("the record of `{stem}` is not what its digest says");
             return Err(self.wrong(86, what).about(stem));
         }
-        let facts = read_record(bytes, &open.manifest.experiment_id, stem)
-            .and_then(|record| Facts::of(&record, digest, bytes.len() as u64))
+        let (facts, claim) = read_record(bytes, &open.manifest.experiment_id, stem)
+            .and_then(|record| Ok((Facts::of(&record, digest, bytes.len() as u64)?, claim(&record, stem))))
             .map_err(|why| {
                 let what = format!("the record of `{stem}` cannot be used: {}", printable(&why));
                 self.wrong(87, what).about(stem)
             })?;
+        open.claims.extend(claim);
         open.tally.record(facts);
         Ok(())
     }
@@ -359,7 +366,7 @@ impl Unpacker<'_> {
             return Err(wrong(format!("its {SIGNATURE_FILE} is {} bytes long", member.size)));
         }
         let bytes = content.bytes()?;
-        let signature: Signature = serde_json::from_slice(&bytes)
+        let signature: Signature = aec_base::json::from_slice(&bytes)
             .map_err(|error| wrong(format!("its {SIGNATURE_FILE} cannot be read: {error}")))?;
         if signature.schema_version != SCHEMA_VERSION {
             return Err(wrong(format!("its signature has the format {}", signature.schema_version)));
@@ -372,7 +379,7 @@ impl Unpacker<'_> {
 
     /// Checks all members together.
     fn finish(mut self) -> Result<(Manifest, Option<PublicKey>), PackageError> {
-        let Some(Open { manifest, digest, mut expected, tally }) = self.open.take() else {
+        let Some(Open { manifest, digest, mut expected, tally, .. }) = self.open.take() else {
             return Err(self.wrong(84, "the package is empty").into());
         };
         if let Some(next) = expected.pop_front() {
@@ -412,6 +419,16 @@ fn difference(said: &Manifest, made: &Manifest) -> Option<&'static str> {
         (said == made, "it differs"),
     ];
     checks.into_iter().find(|(same, _)| !same).map(|(_, what)| what)
+}
+
+/// The reward of a record, if it has one that would count: an agent's fault counts as 0.
+fn claim(record: &TrialRecord, stem: &str) -> Option<Claim> {
+    record.outcome.is_counted().then(|| Claim {
+        stem: stem.to_owned(),
+        task_id: record.task.task_id.clone(),
+        task_revision: record.task.task_revision,
+        was_trusted: record.evaluation.as_ref().is_some_and(|evaluation| evaluation.trusted),
+    })
 }
 
 fn create(place: &Path) -> Result<File, PackageError> {

@@ -99,6 +99,7 @@ mod tests {
             usage: Some(usage),
             cost,
             tokens_at_most: None,
+            implausible: None,
         };
         let failed = |attempt, charged| CallEvent::Failed {
             attempt,

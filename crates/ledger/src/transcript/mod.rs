@@ -144,8 +144,7 @@ impl Event {
 
     /// A tool's result.
     pub fn tool_result(stdout: String, stderr: String) -> Self {
-        let output_summary =
-            stdout.char_indices().nth(SUMMARY).map(|(end, _)| format!("{}…", &stdout[..end]));
+        let output_summary = summary(&stdout);
         Self {
             role: EventRole::ToolResult,
             stdout: Some(stdout),
@@ -162,22 +161,51 @@ impl Event {
         Self { content: (!is_clear).then_some(text), ..self }
     }
 
-    /// Scrubs text from people and programs. The remaining fields are written by this program.
+    /// Scrubs everything that people, programs, models and providers write: all but the role and numbers, whose names and
+    /// values are this program's.
     pub fn scrub(&mut self, redactor: &Redactor) {
-        for text in [
-            &mut self.content,
-            &mut self.reasoning,
-            &mut self.command,
-            &mut self.stdout,
-            &mut self.stderr,
-            &mut self.output_summary,
-        ] {
+        let Self {
+            step: _,
+            role: _,
+            content,
+            reasoning,
+            tool_name,
+            tool_call_id,
+            command,
+            arguments,
+            stdout,
+            stderr,
+            exit_code: _,
+            output_summary,
+            media,
+            snapshot: _,
+            model,
+            usage: _,
+            call,
+            metadata,
+            duration_ms: _,
+            timestamp: _,
+        } = self;
+        for text in [content, reasoning, tool_name, tool_call_id, command, stderr, model] {
             redactor.scrub_some(text);
         }
-        if let Some(arguments) = &mut self.arguments {
+        // The beginning of an output may end within a secret.
+        if let Some(stdout) = stdout
+            && redactor.scrub_text(stdout)
+        {
+            *output_summary = summary(stdout);
+        }
+        redactor.scrub_some(output_summary);
+        for path in media {
+            redactor.scrub_text(path);
+        }
+        if let Some(arguments) = arguments {
             redactor.scrub_value(arguments);
         }
-        self.metadata.values_mut().for_each(|value| redactor.scrub_value(value));
+        if let Some(call) = call {
+            call.scrub(redactor);
+        }
+        redactor.scrub_object(metadata);
     }
 
     /// The event as JSON without its times: the input of a trajectory's digest.
@@ -216,9 +244,14 @@ impl Event {
     }
 }
 
+/// The beginning of a long output.
+fn summary(stdout: &str) -> Option<String> {
+    stdout.char_indices().nth(SUMMARY).map(|(end, _)| format!("{}…", &stdout[..end]))
+}
+
 /// The events of a trajectory. Invalid lines are left out: a crash leaves a torn end.
 pub fn read(text: &[u8]) -> Vec<Event> {
-    String::from_utf8_lossy(text).lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    String::from_utf8_lossy(text).lines().filter_map(|line| aec_base::json::from_str(line).ok()).collect()
 }
 
 /// Events as the lines of a trajectory.

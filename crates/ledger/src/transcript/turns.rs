@@ -142,7 +142,7 @@ impl Call {
     pub fn object(&self) -> Option<Cow<'_, Map<String, Value>>> {
         match &self.arguments {
             Value::Object(object) => Some(Cow::Borrowed(object)),
-            Value::String(text) => match serde_json::from_str(text) {
+            Value::String(text) => match aec_base::json::from_str(text) {
                 Ok(Value::Object(object)) => Some(Cow::Owned(object)),
                 _ => None,
             },

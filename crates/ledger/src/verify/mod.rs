@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use aec_base::content::ContentStore;
 use aec_base::digest::{self, Digest};
@@ -18,6 +18,10 @@ use serde::Serialize;
 
 use crate::FAMILY;
 use crate::chain::{Chain, files_named};
+use crate::head;
+use crate::index::{AuditedRows, IndexAudit, IndexError, Row};
+use crate::jobs;
+use crate::journal::damaged_journals;
 use crate::layout::{ExperimentDirectory, Ledger};
 use crate::read::{Listing, RecordFile, stranger};
 use crate::record::TrialRecord;
@@ -32,6 +36,14 @@ pub enum Depth {
     Quick,
 }
 
+/// What is verified.
+#[derive(Clone, Copy, Debug)]
+pub struct Scope<'a> {
+    pub ledger: &'a Ledger,
+    /// The root of `jobs`.
+    pub jobs: &'a Path,
+}
+
 /// The result for one experiment.
 #[derive(Clone, Debug, Serialize)]
 pub struct Verified {
@@ -44,8 +56,12 @@ pub struct Verified {
     /// Number of links in all chains.
     pub links: usize,
     pub contents: usize,
-    /// One digest for all chains.
+    /// One digest for all chains and the files of the runs.
     pub head: Option<Digest>,
+    /// One digest for all chains, as earlier versions printed it.
+    pub chain_head: Option<Digest>,
+    /// Attempts whose files are in `jobs`.
+    pub jobs: usize,
     #[serde(skip)]
     pub problems: Vec<Problem>,
 }
@@ -53,6 +69,7 @@ pub struct Verified {
 /// The part of a record that the rest of the experiment must match.
 struct Checked {
     digest: Option<Digest>,
+    row: Option<Row>,
     outcome: Option<Outcome>,
     plan: Option<Digest>,
     contents: Vec<(Digest, Option<u64>, String)>,
@@ -62,7 +79,13 @@ struct Checked {
 /// The digests that the chains list for each attempt.
 type LinkedRecords = BTreeMap<(Name, u32), Vec<Digest>>;
 
-pub fn verify(ledger: &Ledger, experiment: &Name, depth: Depth) -> io::Result<Verified> {
+pub fn verify(
+    scope: &Scope<'_>,
+    index: Option<&mut IndexAudit>,
+    experiment: &Name,
+    depth: Depth,
+) -> io::Result<Verified> {
+    let ledger = scope.ledger;
     let directory = ledger.experiment(experiment);
     // Files are listed before chains are read: a running writer has already linked every listed file.
     let Listing { files, strangers } = ledger.list(experiment)?;
@@ -74,19 +97,33 @@ pub fn verify(ledger: &Ledger, experiment: &Name, depth: Depth) -> io::Result<Ve
         links: 0,
         contents: 0,
         head: None,
+        chain_head: None,
+        jobs: 0,
         problems: strangers.iter().map(|name| stranger(&directory.path().join(name))).collect(),
     };
+    let mut rows = None;
+    if let Some(index) = index {
+        match index.rows(experiment) {
+            Ok(found) => rows = Some(found),
+            Err(error) => verified.problems.push(unreadable_index(ledger, &error)),
+        }
+    }
     let links = read_chains(&directory, &mut verified)?;
     let plans = plans(&directory)?;
     let mut seen = HashSet::new();
     for chunk in files.chunks(CHUNK) {
-        let checked = parallel::map(chunk, 16, |file| check(ledger, file));
+        let checked = parallel::map(chunk, 16, |file| check(scope, file, depth));
         let mut unseen = Vec::new();
         for (file, mut found) in chunk.iter().zip(checked) {
             verified.problems.append(&mut found.problems);
             if let Some(outcome) = found.outcome {
                 *verified.outcomes.entry(outcome).or_default() += 1;
-                verified.problems.extend(unlinked(ledger, file, found.digest, &links, verified.chains));
+                let changed = unlinked(ledger, file, found.digest, &links, verified.chains);
+                if let (Some(rows), Some(row)) = (&mut rows, &found.row) {
+                    // The index cannot know of a record that was changed in place, which is a problem already.
+                    if changed.is_some() { rows.pass(row) } else { rows.compare(row) }
+                }
+                verified.problems.extend(changed);
             }
             if let (Some(plan), Some(plans)) = (found.plan, &plans)
                 && !plans.contains(&plan)
@@ -115,21 +152,63 @@ pub fn verify(ledger: &Ledger, experiment: &Name, depth: Depth) -> io::Result<Ve
         verified.problems.push(problem.fix("compare with a copy of the ledger").in_file(directory.run()));
     }
     verified.problems.extend(deleted(&directory, experiment, &files, &links));
+    verified.problems.extend(rows.map(AuditedRows::finish).unwrap_or_default());
+    runs(&directory, scope.jobs, &mut verified)?;
     Ok(verified)
 }
 
-/// A problem if the head of an experiment is not the one that the user kept.
+/// A problem if the head of an experiment is not the one that the user kept, and advice if it is one of an earlier
+/// version.
 pub fn check_head(verified: &Verified, kept: Digest) -> Option<Problem> {
-    if verified.head == Some(kept) {
-        return None;
-    }
-    let found = verified.head.map_or_else(|| "none".to_owned(), |head| head.to_string());
-    let problem =
-        Problem::error(format!("the head of `{}` is not the one that was kept", verified.experiment_id))
+    let now = || verified.head.map_or_else(|| "none".to_owned(), |head| head.to_string());
+    let problem = match kept {
+        kept if verified.head == Some(kept) => return None,
+        kept if verified.chain_head == Some(kept) => {
+            Problem::note(format!("the head of `{}` that was kept covers its records alone", verified.experiment_id))
+                .id(FAMILY.number(46))
+                .why("an earlier version printed it; plans, terms, sessions and imports are not part of it")
+                .fix(format!("keep this one instead: {}", now()))
+        }
+        _ => Problem::error(format!("the head of `{}` is not the one that was kept", verified.experiment_id))
             .id(FAMILY.number(39))
-            .why(format!("it is {found}: records were added since, or removed from the end"))
-            .fix("compare with a copy of the ledger");
+            .why(format!(
+                "it is {}: records were added since, or removed from the end, or a file of its runs was changed",
+                now()
+            ))
+            .fix("compare with a copy of the ledger"),
+    };
     Some(problem.about(verified.experiment_id.to_string()))
+}
+
+fn unreadable_index(ledger: &Ledger, error: &IndexError) -> Problem {
+    Problem::error(format!("the index cannot be compared: {error}"))
+        .id(FAMILY.number(28))
+        .fix("run `aec-bench ledger reindex`")
+        .in_file(ledger.index_file())
+}
+
+/// The files of the runs, and the number of attempts in `jobs`, against what the last session stored.
+fn runs(directory: &ExperimentDirectory, jobs: &Path, verified: &mut Verified) -> io::Result<()> {
+    let about = verified.experiment_id.to_string();
+    let head::Differences { problems, jobs: were } = head::compare(directory)?;
+    verified.problems.extend(problems.into_iter().map(|problem| problem.about(about.clone())));
+    verified.jobs = directory.laid_out(jobs)?;
+    if verified.jobs < were {
+        let lost = text::count(were - verified.jobs, "attempt");
+        let problem =
+            Problem::error(format!("the files of {lost} were removed from `jobs`")).id(FAMILY.number(45));
+        let problem =
+            problem.why("the last session stored that they were here; their contents are in the ledger");
+        let problem = problem.fix("run `aec-bench ledger repair`, which lays them out again");
+        verified.problems.push(problem.about(about.clone()).in_file(jobs.join(&about)));
+    }
+    for path in damaged_journals(directory)? {
+        let problem = Problem::error("records of a journal are lost").id(FAMILY.number(13));
+        let problem = problem.why("entries of it were damaged when `ledger repair` or a run recovered it");
+        let problem = problem.fix("restore them from a copy; remove the file when nothing of it is needed");
+        verified.problems.push(problem.about(about.clone()).in_file(path));
+    }
+    Ok(())
 }
 
 fn read_chains(directory: &ExperimentDirectory, verified: &mut Verified) -> io::Result<LinkedRecords> {
@@ -173,8 +252,8 @@ fn read_chains(directory: &ExperimentDirectory, verified: &mut Verified) -> io::
             verified.problems.push(problem.about(file.id()).in_file(directory.run()));
         }
     }
-    match directory.head() {
-        Ok(head) => verified.head = head,
+    match directory.head().and_then(|head| Ok((head, directory.chain_head()?))) {
+        Ok(heads) => (verified.head, verified.chain_head) = heads,
         // An unreadable chain already has its problem.
         Err(ReadError::Io(error)) => return Err(error),
         Err(_) => {}
@@ -193,10 +272,12 @@ fn plans(directory: &ExperimentDirectory) -> io::Result<Option<HashSet<Digest>>>
     Ok(Some(stems.filter_map(|stem| Digest::try_from(format!("sha256:{stem}")).ok()).collect()))
 }
 
-fn check(ledger: &Ledger, file: &RecordFile) -> Checked {
+fn check(scope: &Scope<'_>, file: &RecordFile, depth: Depth) -> Checked {
+    let ledger = scope.ledger;
     match file.read(ledger) {
         Err(broken) => Checked {
             digest: broken.digest,
+            row: None,
             outcome: None,
             plan: None,
             contents: Vec::new(),
@@ -204,30 +285,26 @@ fn check(ledger: &Ledger, file: &RecordFile) -> Checked {
         },
         Ok(stored) => {
             let record = &stored.record;
-            let rule = reward_rule(record).map(|what| {
+            let rule = record.reward_fault().map(|what| {
                 let problem = Problem::error(format!("`{}` {what}", file.id())).id(FAMILY.number(37));
                 let problem = problem.why("only a scored trial has a reward, which is from 0 to 1");
                 problem.fix("compare with a copy of the ledger").about(file.id()).in_file(file.path(ledger))
             });
+            let mut problems: Vec<Problem> = rule.into_iter().collect();
+            if depth == Depth::Full {
+                let differences =
+                    jobs::differences(&ledger.contents(), record, &scope.jobs.join(file.experiment.as_str()));
+                problems.extend(differences.into_iter().map(|problem| problem.about(file.id())));
+            }
             Checked {
                 digest: Some(stored.digest),
+                row: Some(Row::new(record, stored.digest, stored.size)),
                 outcome: Some(record.outcome),
                 plan: Some(record.plan),
                 contents: contents(record),
-                problems: rule.into_iter().collect(),
+                problems,
             }
         }
-    }
-}
-
-fn reward_rule(record: &TrialRecord) -> Option<String> {
-    match (record.outcome, record.reward()) {
-        (Outcome::Scored, None) => Some("is scored and has no reward".to_owned()),
-        (Outcome::Scored, Some(reward)) if !(0.0..=1.0).contains(&reward) => {
-            Some(format!("has the reward {reward}"))
-        }
-        (Outcome::Scored, Some(_)) | (_, None) => None,
-        (outcome, Some(reward)) => Some(format!("is {} and has the reward {reward}", outcome.name())),
     }
 }
 
@@ -270,7 +347,7 @@ fn deleted(
     links: &LinkedRecords,
 ) -> Vec<Problem> {
     // Chains list attempts that an imported package withheld, but their records are not here.
-    let elsewhere = crate::package::kept_elsewhere(directory).unwrap_or_default();
+    let elsewhere = crate::imported::kept_elsewhere(directory).unwrap_or_default();
     let listed: HashSet<(&Name, u32)> = files.iter().map(|file| (&file.trial, file.attempt)).collect();
     let missing = links.keys().filter(|(trial, attempt)| {
         // It may have appeared after the files were listed.

@@ -1,7 +1,12 @@
 //! Attacks on a ledger, and what `verify` reports.
 
+use super::verify as verify_in;
 use super::*;
 use crate::example;
+
+fn verify(ledger: &Ledger, experiment: &Name, depth: Depth) -> io::Result<Verified> {
+    verify_in(&Scope { ledger, jobs: &ledger.root().join("jobs") }, None, experiment, depth)
+}
 
 fn name(text: &str) -> Name {
     Name::parse(text).unwrap()

@@ -94,7 +94,7 @@ fn compare_tools(text: &mut String, recorded: &Request, asked: &Request) {
 }
 
 fn pretty(json: &str) -> String {
-    let value: Value = serde_json::from_str(json).unwrap_or_default();
+    let value: Value = aec_base::json::from_str(json).unwrap_or_default();
     serde_json::to_string_pretty(&value).unwrap_or_default()
 }
 

@@ -30,10 +30,7 @@ impl<'a> Scrubber<'a> {
     }
 
     pub(super) fn text(&mut self, text: &mut String) {
-        if self.redactor.finds(text) {
-            self.found = true;
-            *text = self.redactor.scrub(std::mem::take(text));
-        }
+        self.found |= self.redactor.scrub_text(text);
     }
 
     pub(super) fn message(&mut self, message: &mut Message) {
@@ -101,40 +98,15 @@ impl<'a> Scrubber<'a> {
     }
 
     pub(super) fn event(&mut self, event: &mut CallEvent) {
-        match event {
-            CallEvent::Attempt { endpoint, attempt: _, at_most: _ } => self.text(endpoint),
-            CallEvent::Failed { failure, .. } => self.failure(failure),
-            CallEvent::Answered { .. } => {}
-        }
+        self.found |= event.scrub(self.redactor);
     }
 
     fn object(&mut self, object: &mut Map<String, Value>) {
-        if object.keys().any(|key| self.redactor.finds(key)) {
-            *object = std::mem::take(object)
-                .into_iter()
-                .map(|(mut key, value)| {
-                    self.text(&mut key);
-                    (key, value)
-                })
-                .collect();
-        }
-        object.values_mut().for_each(|value| self.value(value));
+        self.found |= self.redactor.scrub_object(object);
     }
 
     fn value(&mut self, value: &mut Value) {
-        match value {
-            Value::String(text) => self.text(text),
-            Value::Array(items) => items.iter_mut().for_each(|item| self.value(item)),
-            Value::Object(object) => self.object(object),
-            Value::Number(number) => {
-                let mut text = number.to_string();
-                if self.redactor.finds(&text) {
-                    self.text(&mut text);
-                    *value = Value::String(text);
-                }
-            }
-            Value::Null | Value::Bool(_) => {}
-        }
+        self.found |= self.redactor.scrub_value(value);
     }
 }
 

@@ -99,7 +99,7 @@ impl Tape {
 
     pub(super) fn call(&self, entry: &Entry) -> Result<CallLine, Unreadable> {
         let bytes = self.bytes(entry.offset, entry.length)?;
-        match serde_json::from_slice(&bytes) {
+        match aec_base::json::from_slice(&bytes) {
             Ok(Line::Call(line)) => Ok(*line),
             _ => Err(self.unreadable("it was changed after it was opened")),
         }
@@ -130,8 +130,8 @@ impl Tape {
         let text =
             self.find_text(number).ok_or_else(|| self.unreadable(&format!("it has no text {number}")))?;
         let bytes = self.bytes(text.offset, text.length)?;
-        let parsed = match serde_json::from_slice(&bytes) {
-            Ok(Line::Message(line) | Line::Tools(line)) => serde_json::from_str(line.value.get()),
+        let parsed = match aec_base::json::from_slice(&bytes) {
+            Ok(Line::Message(line) | Line::Tools(line)) => aec_base::json::from_str(line.value.get()),
             Ok(_) => return Err(self.unreadable("it was changed after it was opened")),
             Err(error) => Err(error),
         };
@@ -218,7 +218,7 @@ impl Scan<'_> {
             self.problems.push(note.in_file(&self.tape.path));
             return Ok(false);
         };
-        match serde_json::from_slice::<Header>(line.bytes) {
+        match aec_base::json::from_slice::<Header>(line.bytes) {
             Ok(header) if header.format == FORMAT && header.schema_version > SCHEMA_VERSION => {
                 let what = format!(
                     "the cassette has schema version {}; this aec-bench reads up to {SCHEMA_VERSION}",
@@ -241,7 +241,7 @@ impl Scan<'_> {
 
     fn line(&mut self, line: &[u8], offset: u64) -> Result<(), Damage> {
         let length = u32::try_from(line.len()).unwrap_or(u32::MAX);
-        match serde_json::from_slice(line) {
+        match aec_base::json::from_slice(line) {
             Ok(Line::Message(text) | Line::Tools(text)) => {
                 self.check_order(text.number)?;
                 self.tape.texts.push(Text { number: text.number, length, offset });

@@ -123,7 +123,7 @@ impl Sheet {
     }
 
     fn take(&mut self, line: &[u8]) -> Result<(), BookError> {
-        match serde_json::from_slice(line) {
+        match aec_base::json::from_slice(line) {
             Ok(Line::Open { schema_version, .. }) if schema_version > SCHEMA_VERSION => {
                 return Err(BookError::Newer { path: self.path.clone(), version: schema_version });
             }

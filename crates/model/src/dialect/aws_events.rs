@@ -92,7 +92,7 @@ fn event(message: &Message) -> Result<AwsEvent, Failure> {
 
 /// The message of an exception, and that of the model's server behind it.
 fn exception_text(payload: &[u8]) -> String {
-    let Ok(value) = serde_json::from_slice::<Value>(payload) else {
+    let Ok(value) = aec_base::json::from_slice::<Value>(payload) else {
         return String::from_utf8_lossy(payload).into_owned();
     };
     let words: Vec<&str> = ["message", "Message", "originalMessage"]

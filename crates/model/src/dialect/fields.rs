@@ -16,7 +16,7 @@ pub(crate) fn malformed(at: &str, wanted: &str) -> Failure {
 }
 
 pub(crate) fn parse(bytes: &[u8], what: &str) -> Result<Value, Failure> {
-    serde_json::from_slice(bytes).map_err(|error| {
+    aec_base::json::from_slice(bytes).map_err(|error| {
         let text = String::from_utf8_lossy(&bytes[..bytes.len().min(2_000)]);
         let message = format!("{what} is not JSON ({error}): {}", excerpt(&text));
         Failure::passing(FailureKind::Protocol, message)
@@ -157,7 +157,7 @@ pub(crate) fn arguments(text: String) -> Value {
     if text.trim().is_empty() {
         return Value::Object(Map::new());
     }
-    serde_json::from_str(&text).unwrap_or(Value::String(text))
+    aec_base::json::from_str(&text).unwrap_or(Value::String(text))
 }
 
 pub(crate) fn arguments_text(input: Value) -> String {

@@ -119,7 +119,7 @@ fn classify(status: u16, lower: &str) -> (FailureKind, bool) {
 
 /// The provider's message: the message and code inside an error object, or the text itself.
 fn error_text(body: &str) -> String {
-    let Ok(value) = serde_json::from_str::<Value>(body) else { return body.to_owned() };
+    let Ok(value) = aec_base::json::from_str::<Value>(body) else { return body.to_owned() };
     error_words(value.get("error").unwrap_or(&value)).unwrap_or_else(|| body.to_owned())
 }
 

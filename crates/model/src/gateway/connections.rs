@@ -14,8 +14,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{Semaphore, watch};
 
-/// Most concurrent connections; further ones wait to be accepted.
-const CONNECTIONS: usize = 4096;
+/// Most concurrent connections of programs that are trusted as much as this one.
+pub const MOST_CONNECTIONS: usize = 4096;
 
 /// How long the head of a request may take.
 const HEAD_TIME: Duration = Duration::from_secs(15);
@@ -52,9 +52,10 @@ impl Listener for UnixListener {
 pub(super) async fn serve(
     listener: impl Listener,
     router: Router,
+    most: usize,
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let places = Arc::new(Semaphore::new(most));
     let (stopping, stopped) = watch::channel(false);
     let mut stop = pin!(stop);
     loop {
@@ -97,7 +98,7 @@ pub(super) async fn serve(
     }
     drop(listener);
     stopping.send_replace(true);
-    let everybody = u32::try_from(CONNECTIONS).unwrap_or(u32::MAX);
+    let everybody = u32::try_from(most).unwrap_or(u32::MAX);
     // Connections that take longer are closed when the runtime ends.
     tokio::time::timeout(DRAIN_TIME, places.acquire_many(everybody)).await.ok();
     Ok(())

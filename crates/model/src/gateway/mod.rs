@@ -8,7 +8,7 @@ pub mod openai;
 mod server;
 mod strict;
 
-pub use connections::Listener;
+pub use connections::{Listener, MOST_CONNECTIONS};
 pub use grant::{Grant, Witness};
 pub use server::{Gateway, environment};
 

@@ -83,13 +83,15 @@ impl Gateway {
             .with_state(Arc::clone(&self.0))
     }
 
-    /// Serves connections until `stop` completes, then lets calls in flight continue for a while.
+    /// Serves connections until `stop` completes, then lets calls in flight continue for a while. Of more than `most`
+    /// connections at once, further ones wait to be accepted.
     pub async fn serve<L: Listener>(
         &self,
         listener: L,
+        most: usize,
         stop: impl Future<Output = ()> + Send + 'static,
     ) -> io::Result<()> {
-        connections::serve(listener, self.router(), stop).await
+        connections::serve(listener, self.router(), most, stop).await
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 /// Parses JSON without duplicate keys. Two readers of a duplicate key could see different values.
 pub(super) fn parse(bytes: &[u8]) -> Result<Value, String> {
     let Strict(value) =
-        serde_json::from_slice(bytes).map_err(|error| format!("the body is not sound JSON: {error}"))?;
+        aec_base::json::from_slice(bytes).map_err(|error| format!("the body is not sound JSON: {error}"))?;
     Ok(value)
 }
 

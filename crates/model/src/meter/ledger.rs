@@ -108,11 +108,23 @@ impl Ledger {
         Refusal::Short { account: self.kind.clone(), shortage }
     }
 
-    pub(super) fn fit(&self, quote: &Quote, unpriced: Unpriced) -> Fit {
+    pub(super) fn has_limit(&self) -> bool {
+        self.budget != Budget::UNLIMITED
+    }
+
+    /// Why a call would not even fit if nothing were spent.
+    pub(super) fn excludes(&self, quote: &Quote, unpriced: Unpriced) -> Option<Refusal> {
         if self.budget.money.is_some() && quote.money.is_none() && unpriced == Unpriced::Refuse {
             let (account, model) = (self.kind.clone(), quote.model.to_string());
             let missing = Missing { provider: "PROVIDER".to_owned(), model: model.clone() };
-            return Fit::Never(Refusal::Unpriced { account, model, missing });
+            return Some(Refusal::Unpriced { account, model, missing });
+        }
+        self.budget.shortage(Amount::default(), quote.amount()).map(|shortage| self.refuse(shortage))
+    }
+
+    pub(super) fn fit(&self, quote: &Quote, unpriced: Unpriced) -> Fit {
+        if let Some(refusal @ Refusal::Unpriced { .. }) = self.excludes(quote, unpriced) {
+            return Fit::Never(refusal);
         }
         if self.book.is_some() {
             return Fit::Now;

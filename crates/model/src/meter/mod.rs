@@ -135,6 +135,17 @@ impl Account {
         Ok(Reservation { account: self.clone(), quote, grant })
     }
 
+    /// Whether a call would fit here and in all accounts above if nothing were spent. What this refuses, no waiting and no
+    /// other order of calls can make possible.
+    pub fn can_pay(&self, quote: &Quote) -> Result<(), Refusal> {
+        self.0.shared.state().excludes(&self.0.chain, quote).map_or(Ok(()), Err)
+    }
+
+    /// Whether this account or one above has a budget.
+    pub fn has_limit(&self) -> bool {
+        self.0.shared.state().has_limit(&self.0.chain)
+    }
+
     /// Opens an account below this one.
     #[must_use]
     pub fn open(&self, kind: impl Into<AccountKind>, budget: Budget) -> Self {

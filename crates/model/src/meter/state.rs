@@ -98,6 +98,14 @@ impl State {
     }
 
     /// Decides on a request at once, or queues it.
+    pub(super) fn excludes(&self, chain: &Chain, quote: &Quote) -> Option<Refusal> {
+        self.on(chain).find_map(|(_, ledger)| ledger.excludes(quote, self.unpriced))
+    }
+
+    pub(super) fn has_limit(&self, chain: &Chain) -> bool {
+        self.on(chain).any(|(_, ledger)| ledger.has_limit())
+    }
+
     pub(super) fn ask(
         &mut self,
         chain: &Chain,

@@ -125,7 +125,7 @@ proptest! {
                 elapsed_ms: 9,
                 usage: None,
                 cost: Some(MicroDollars(3)),
-                tokens_at_most: Some(12),
+                tokens_at_most: Some(12), implausible: None,
             },
         ];
         let rounds = if repeat { 2 } else { 1 };

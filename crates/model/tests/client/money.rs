@@ -101,3 +101,39 @@ async fn who_waits_for_money_does_not_stand_in_the_way() {
     assert!(!crowd.is_finished(), "five calls went by while three hundred wait");
     crowd.abort();
 }
+
+/// Before, 9e18 reported tokens were booked as eighteen trillion dollars.
+#[tokio::test]
+async fn a_usage_that_cannot_be_true_is_not_charged() {
+    for (input, output, is_true) in [
+        (12_u64, 3_u64, true),
+        (1_500_000, 3, true),
+        (9_000_000_000_000_000_000, 3, false),
+        (12, u64::MAX, false),
+        (3_000_000, 3, false),
+    ] {
+        let url = aec_xtest::fixed::provider(vec![serde_json::json!({
+            "id": "x", "model": "m", "choices": [{"index": 0, "finish_reason": "stop",
+            "message": {"role": "assistant", "content": "hello"}}],
+            "usage": {"prompt_tokens": input, "completion_tokens": output},
+        })]);
+        let client = client(&super::row(&format!("{url}/v1"), ""), quick());
+        let account = Meter::new(Unpriced::Allow).open(None, "the run", Budget::default());
+        let called = model(&client).call(&ask("x"), &Scope::new("t", account.clone())).await;
+        let reply = called.outcome.unwrap();
+        let noted = called.events.iter().find_map(|event| match event {
+            aec_model::event::CallEvent::Answered { usage, implausible, .. } => Some((*usage, *implausible)),
+            _ => None,
+        });
+        let (usage, implausible) = noted.unwrap();
+        assert_eq!(reply.usage, usage);
+        let totals = account.totals().all;
+        if is_true {
+            assert_eq!((usage.unwrap().total(), implausible), (input + output, None));
+        } else {
+            assert_eq!(usage, None, "{input}");
+            assert!(implausible.unwrap().total() > 2_000_000);
+            assert!(totals.tokens() < 2_000_000 && totals.unconfirmed_tokens > 0, "{totals:?}");
+        }
+    }
+}

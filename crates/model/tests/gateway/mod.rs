@@ -68,7 +68,7 @@ impl World {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let serving = gateway.clone();
-        tokio::spawn(async move { serving.serve(listener, std::future::pending()).await });
+        tokio::spawn(async move { serving.serve(listener, 64, std::future::pending()).await });
         // Another crate of the workspace enables TLS for this client, which needs a provider even for plain HTTP. It
         // does not matter if one is already installed.
         let _installed = rustls::crypto::ring::default_provider().install_default();

@@ -9,6 +9,8 @@ use std::fs::File;
 use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 
+use aec_base::file::{Links, ReadError, open_regular};
+use aec_sandbox::Tree;
 use serde_json::Value;
 use thiserror::Error;
 
@@ -39,6 +41,8 @@ pub enum OpenError {
     TwoRuns(PathBuf),
     #[error("{} is neither a directory nor a file; expected {EXPECTED}", .0.display())]
     NotAFile(PathBuf),
+    #[error("{} cannot be read: {}", .0.display(), .1)]
+    Refused(PathBuf, ReadError),
 }
 
 pub struct Source {
@@ -52,26 +56,29 @@ pub struct Source {
 /// Determines the format at a path, and begins to read it.
 pub fn open(path: &Path) -> Result<Source, OpenError> {
     let metadata = fs_err::metadata(path)?;
-    let file = if metadata.is_dir() {
-        run_file(path)?
+    // The user may name a link. What another program put into a directory must not lead out of it.
+    let (file, links) = if metadata.is_dir() {
+        (run_file(path)?, Links::Refuse)
     } else if metadata.is_file() {
-        path.to_owned()
+        (path.to_owned(), Links::Follow)
     } else {
         return Err(OpenError::NotAFile(path.to_owned()));
     };
-    let input = BufReader::with_capacity(PEEKED, fs_err::File::open(&file)?.into_parts().0);
+    let (opened, _) =
+        open_regular(&file, u64::MAX, links).map_err(|error| OpenError::Refused(file.clone(), error))?;
+    let input = BufReader::with_capacity(PEEKED, opened);
     let directory = file.parent().unwrap_or_else(|| Path::new(""));
     let (about, read): (_, fn(&Value) -> Run) = match file.file_name().and_then(OsStr::to_str) {
-        Some(RESULTS_FILE) => (directory.join(METADATA_FILE), Run::from_metadata),
-        Some(TRACES_FILE) => (directory.join(CONFIG_FILE), Run::from_config),
+        Some(RESULTS_FILE) => (METADATA_FILE, Run::from_metadata),
+        Some(TRACES_FILE) => (CONFIG_FILE, Run::from_config),
         _ => {
             let rows = Rows::recognise(input, &file)?;
             return Ok(Source { file, run: None, run_problem: None, rows });
         }
     };
-    let (run, run_problem) = match read_about(&about) {
+    let (run, run_problem) = match read_about(directory, about) {
         Ok(value) => (value.as_ref().map(read), None),
-        Err(kind) => (None, Some(Problem::new(&about, None, kind))),
+        Err(kind) => (None, Some(Problem::new(&directory.join(about), None, kind))),
     };
     let rows = Rows::lines(input, &file);
     Ok(Source { file, run, run_problem, rows })
@@ -80,7 +87,8 @@ pub fn open(path: &Path) -> Result<Source, OpenError> {
 /// The file of rollouts in the directory of a run.
 fn run_file(directory: &Path) -> Result<PathBuf, OpenError> {
     let (results, traces) = (directory.join(RESULTS_FILE), directory.join(TRACES_FILE));
-    match (results.is_file(), traces.is_file()) {
+    let is_there = |path: &Path| path.symlink_metadata().is_ok_and(|found| !found.is_dir());
+    match (is_there(&results), is_there(&traces)) {
         (true, false) => Ok(results),
         (false, true) => Ok(traces),
         (true, true) => Err(OpenError::TwoRuns(directory.to_owned())),
@@ -88,15 +96,15 @@ fn run_file(directory: &Path) -> Result<PathBuf, OpenError> {
     }
 }
 
-/// The metadata of a run; absent if it has none.
-fn read_about(path: &Path) -> Result<Option<Value>, ProblemKind> {
-    let length = match fs_err::metadata(path) {
-        Ok(metadata) => metadata.len(),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error.into()),
-    };
-    if length > RUN_LIMIT {
-        return Err(ProblemKind::TooLong { limit: usize::try_from(RUN_LIMIT).unwrap_or(usize::MAX) });
+/// The metadata of a run; absent if it has none. Neither the file nor a directory above it may be a link.
+fn read_about(directory: &Path, name: &str) -> Result<Option<Value>, ProblemKind> {
+    let tree = Tree::open(if directory.as_os_str().is_empty() { Path::new(".") } else { directory })?;
+    match tree.read(Path::new(name), RUN_LIMIT) {
+        Ok(bytes) => Ok(Some(json::parse(&bytes)?.value)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+            Err(ProblemKind::TooLong { limit: usize::try_from(RUN_LIMIT).unwrap_or(usize::MAX) })
+        }
+        Err(error) => Err(error.into()),
     }
-    Ok(Some(json::parse(&fs_err::read(path)?)?.value))
 }

@@ -54,7 +54,7 @@ impl Ended {
         if !text.starts_with('{') {
             return None;
         }
-        let object: Object = serde_json::from_str(text).ok().or_else(|| python::dictionary(text))?;
+        let object: Object = aec_base::json::from_str(text).ok().or_else(|| python::dictionary(text))?;
         let keys = ["exit_code", "stdout", "stderr"];
         if !object.keys().all(|key| keys.contains(&key.as_str())) {
             return None;

@@ -208,7 +208,7 @@ impl SettingsFile {
         }
         let text = std::fs::read(&path).map_err(unreadable)?;
         // The parser's message is not passed on: it may quote the file, and the file contains a key.
-        let value: Value = serde_json::from_slice(&text).map_err(|error| SettingsError::NotJson {
+        let value: Value = aec_base::json::from_slice(&text).map_err(|error| SettingsError::NotJson {
             path: path.clone(),
             line: error.line(),
             column: error.column(),

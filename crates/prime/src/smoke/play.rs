@@ -6,6 +6,7 @@ use std::os::fd::AsRawFd as _;
 use std::path::Path;
 use std::process::Stdio;
 
+use aec_base::staging::Staging;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -128,7 +129,7 @@ fn by_driver(
     }
     let (mut loaded, mut played) = (Loaded::default(), Vec::new());
     for line in text.lines() {
-        match serde_json::from_str(line).map_err(io::Error::from)? {
+        match aec_base::json::from_str(line).map_err(io::Error::from)? {
             Line::Loaded { kind, examples } => loaded = Loaded { kind, examples: Some(examples) },
             Line::Rollout(rollout) => played.push(rollout),
         }
@@ -144,7 +145,7 @@ fn let_inherit(pipe: &io::PipeWriter) -> io::Result<()> {
 fn by_command_line(venv: &Venv, module: &str, seats: &[Seat]) -> Result<(Loaded, Vec<Played>), VenvError> {
     let mut played = Vec::new();
     for seat in seats {
-        let place = tempfile::Builder::new().prefix("aec-bench-").tempdir()?;
+        let place = Staging::scratch()?;
         let limit = seat.num_examples.to_string();
         let max_tokens = seat.max_tokens.to_string();
         let mut command = venv.program("vf-eval");

@@ -4,6 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use aec_base::staging::Staging;
+
 use crate::service::hub::Package;
 
 /// Marks a complete installation.
@@ -78,7 +80,7 @@ impl Venv {
 
     /// Installs a package as other users would get it.
     pub fn install(&self, package: &Package) -> Result<(), VenvError> {
-        let place = tempfile::Builder::new().prefix("aec-bench-").tempdir()?;
+        let place = Staging::scratch()?;
         let wheel = place.path().join(&package.wheel_name);
         fs_err::write(&wheel, &package.wheel)?;
         let mut install = self.pip();

@@ -79,7 +79,7 @@ fn by_text(deed: &Deed, result: &CallResult) -> Outcome {
     let stdout = result.stdout.trim();
     if stdout.starts_with('{')
         && stdout.len() <= LONGEST_JSON
-        && let Ok(Value::Object(object)) = serde_json::from_str(stdout)
+        && let Ok(Value::Object(object)) = aec_base::json::from_str(stdout)
     {
         let code =
             ["exit_code", "returncode", "exit_status"].iter().find_map(|key| object.get(*key)?.as_i64());

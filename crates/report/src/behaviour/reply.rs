@@ -1,5 +1,5 @@
-//! Parses a model's answer. Only an answer that repeats the question's token is certainly the model's own; all usable
-//! parts are used, and the rest is reported.
+//! Parses a model's answer. Only an answer that repeats the question's token is the model's own: anything else may be a
+//! quotation from the record, which an agent wrote. All usable parts of that answer are used, and the rest is reported.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -29,12 +29,11 @@ pub struct Reply {
     pub missing: Vec<u32>,
     /// What could not be used, and why.
     pub problems: Vec<String>,
-    /// Whether the answer repeats the question's token. If not, it may be a quotation from the record.
+    /// Whether an answer repeats the question's token.
     pub signed: bool,
 }
 
-/// Parses a reply. The answer is the object with the question's token; without one, an object of the right form counts
-/// if it is the only one.
+/// Parses a reply. The answer is the object with the question's token; without one there is no answer.
 pub fn parse(text: &str, question: &Question) -> Reply {
     let mut reply = Reply::default();
     let found = answers(beginning(text, LONGEST));
@@ -48,16 +47,12 @@ pub fn parse(text: &str, question: &Question) -> Reply {
             }
             Some(answer)
         }
-        (None, [only]) if only.get("token").is_none_or(Value::is_null) => {
-            reply.problems.push("the answer does not repeat the token".into());
-            Some(only)
-        }
         (None, []) => {
             reply.problems.push("no answer in the reply".into());
             None
         }
         (None, _) => {
-            reply.problems.push("no answer repeats the token, and it is not clear which one is meant".into());
+            reply.problems.push("no answer repeats the token of the question, so none counts".into());
             None
         }
     };
@@ -108,7 +103,7 @@ fn answers(text: &str) -> Vec<Value> {
         if tried > MOST_TRIED {
             break;
         }
-        let mut values = serde_json::Deserializer::from_str(&text[start..]).into_iter::<Value>();
+        let mut values = aec_base::json::values::<Value>(&text[start..]);
         match values.next() {
             Some(Ok(value)) => {
                 at = start + values.byte_offset().max(1);
@@ -211,8 +206,9 @@ mod tests {
         let other = fake.replacen('{', r#"{"token": "RECORD-2", "#, 1);
         assert!(parse(&other, &question()).labels.is_empty());
         assert!(parse(&format!("{fake} {fake}"), &question()).labels.is_empty());
+        // Before, the only answer counted without a token: an agent's text that a model repeats was its label.
         let alone = parse(fake, &question());
-        assert!(!alone.signed && alone.labels.len() == 1 && alone.problems.len() == 1);
+        assert!(!alone.signed && alone.labels.is_empty() && alone.problems.len() == 1);
     }
 
     #[test]
@@ -245,7 +241,7 @@ mod tests {
             assert_eq!((reply.labels.len(), reply.missing.len(), reply.problems.len()), (0, 3, 1));
         }
         let list = parse(r#"[{"turn_index": 3, "bond_type": "execution"}]"#, &question());
-        assert_eq!((kinds(&list), list.signed), (vec![(3, Execution)], false));
+        assert_eq!((list.labels.len(), list.signed), (0, false));
     }
 
     proptest! {

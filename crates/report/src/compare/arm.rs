@@ -63,9 +63,19 @@ pub struct Arm {
     pub name: String,
     /// The latest attempt of each trial.
     pub samples: Vec<Sample>,
+    /// Tasks of trials whose records packages withheld; absent where no plan names the trial.
+    pub withheld: Vec<Option<(String, Digest)>>,
 }
 
 impl Arm {
+    /// Tasks of the trials whose rewards are unknown.
+    pub(super) fn unknown(&self) -> impl Iterator<Item = Option<(&str, Digest)>> {
+        let withheld =
+            self.withheld.iter().map(|of| of.as_ref().map(|(task, revision)| (task.as_str(), *revision)));
+        let unverified = self.samples.iter().filter(|sample| sample.facts.outcome == Outcome::Unverified);
+        withheld.chain(unverified.map(|sample| Some(sample.task())))
+    }
+
     pub(super) fn places(&self) -> BTreeSet<(&str, Digest, u32)> {
         self.samples.iter().map(Sample::place).collect()
     }

@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use aec_base::digest::Digest;
 use serde::Serialize;
 
+use crate::faults::{FaultRate, Faults, fault_rates};
 use crate::frame::{Difference, Frame};
 use crate::stats::{
     Bounds, Cluster, Confidence, Design, EffectSize, Estimate, Goal, Interval, PermutationTest, effect_size,
@@ -46,6 +47,11 @@ pub struct Comparison {
     pub frame: Vec<Difference>,
     pub alignment: Alignment,
     pub reward: RewardChange,
+    /// Trials whose rewards are unknown; absent if there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unknown: Option<UnknownTrials>,
+    /// Whether the runs differ in faults that are not part of the mean. Empty if there are none.
+    pub fault_rates: Vec<FaultRate>,
     /// Reward and workflow.
     pub metrics: Vec<Metric>,
     pub by: Breakdowns,
@@ -77,6 +83,18 @@ pub struct RewardChange {
     /// The difference in units of its own standard deviation.
     pub effect_size: Option<EffectSize>,
     pub mcnemar: Option<McNemar>,
+}
+
+/// Trials whose rewards are unknown, and the differences that they leave possible.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct UnknownTrials {
+    pub base: usize,
+    pub other: usize,
+    /// The difference if those of the first run earned 1 and those of the second 0; absent if it is not known which
+    /// tasks they are.
+    pub low: Option<f64>,
+    /// The difference in the opposite case.
+    pub high: Option<f64>,
 }
 
 /// Repetitions that one run solved and the other did not.
@@ -147,17 +165,72 @@ pub fn compare(base: &Arm, other: &Arm, question: &Question) -> Comparison {
     let estimate = difference_of(&by_task, Bounds::REWARD);
     let reward = reward_change(base, other, &by_task, estimate.as_ref());
     let power = power(&by_task, estimate.as_ref(), question);
+    let mut verdict = verdict::decide(base, other, &reward, &alignment, &power, question);
+    let unknown = unknown(base, other);
+    if let Some(unknown) = &unknown {
+        let kinds = [(1.0, 0.0), (0.0, 1.0)].map(|assumed| {
+            let by_task = assume(base, other, assumed)?;
+            let estimate = difference_of(&by_task, Bounds::REWARD);
+            let reward = reward_change(base, other, &by_task, estimate.as_ref());
+            Some(verdict::decide(base, other, &reward, &alignment, &power, question).kind)
+        });
+        verdict = verdict.with_unknown(unknown, kinds);
+    }
     Comparison {
         base: base.name.clone(),
         other: other.name.clone(),
+        fault_rates: faults_of(base, other),
         metrics: metric::table(&both),
         by: breakdowns(&both),
-        verdict: verdict::decide(base, other, &reward, &alignment, &power, question),
+        verdict,
+        unknown,
         frame,
         alignment,
         reward,
         power,
     }
+}
+
+fn unknown(base: &Arm, other: &Arm) -> Option<UnknownTrials> {
+    let (of_base, of_other) = (base.unknown().count(), other.unknown().count());
+    let difference = |assumed| {
+        let by_task = assume(base, other, assumed)?;
+        difference_of(&by_task, Bounds::REWARD).map(|estimate| estimate.mean)
+    };
+    (of_base + of_other > 0).then(|| UnknownTrials {
+        base: of_base,
+        other: of_other,
+        low: difference((1.0, 0.0)),
+        high: difference((0.0, 1.0)),
+    })
+}
+
+/// The sums by task with these rewards for the unknown trials of both runs; `None` if it is not known which tasks they
+/// are.
+fn assume(base: &Arm, other: &Arm, assumed: (f64, f64)) -> Option<Pairs> {
+    let both: Both<'_> = (base.samples.iter().collect(), other.samples.iter().collect());
+    let mut sums = sums_by_task(&both, Sample::counted);
+    for task in base.unknown() {
+        sums.entry(task?).or_default().1.add(assumed.0);
+    }
+    for task in other.unknown() {
+        sums.entry(task?).or_default().0.add(assumed.1);
+    }
+    Some(sums.into_values().collect())
+}
+
+fn faults_of(base: &Arm, other: &Arm) -> Vec<FaultRate> {
+    let count = |arm: &Arm| {
+        let mut faults = Faults::default();
+        for sample in &arm.samples {
+            let kind = sample.facts.error_type.as_deref().and_then(|kind| kind.split_once('/'));
+            faults.count(sample.facts.outcome, kind.map(|(_, kind)| kind));
+        }
+        (faults, arm.samples.iter().filter_map(Sample::counted).count())
+    };
+    let [first, second] = [base, other].map(|arm| (arm.name.as_str(), count(arm)));
+    // The same run twice is one agent, and differs from nobody.
+    fault_rates([first, second].map(|(name, (faults, counted))| (name, faults, counted)))
 }
 
 fn align(base: &Arm, other: &Arm) -> Alignment {
@@ -174,7 +247,14 @@ fn align(base: &Arm, other: &Arm) -> Alignment {
 
 /// Sums by task; the second run comes first, because differences are the second minus the first.
 pub(super) fn pairs(both: &Both<'_>, value: impl Fn(&Sample) -> Option<f64>) -> Pairs {
-    let mut sums: BTreeMap<(&str, Digest), (Cluster, Cluster)> = BTreeMap::new();
+    sums_by_task(both, value).into_values().collect()
+}
+
+fn sums_by_task<'a>(
+    both: &Both<'a>,
+    value: impl Fn(&Sample) -> Option<f64>,
+) -> BTreeMap<(&'a str, Digest), (Cluster, Cluster)> {
+    let mut sums: BTreeMap<(&'a str, Digest), (Cluster, Cluster)> = BTreeMap::new();
     for sample in &both.1 {
         if let Some(value) = value(sample) {
             sums.entry(sample.task()).or_default().0.add(value);
@@ -185,7 +265,7 @@ pub(super) fn pairs(both: &Both<'_>, value: impl Fn(&Sample) -> Option<f64>) -> 
             sums.entry(sample.task()).or_default().1.add(value);
         }
     }
-    sums.into_values().collect()
+    sums
 }
 
 /// The difference of a mean, over the tasks that both did if there are any.

@@ -3,7 +3,7 @@
 use aec_base::decimal::{rounded, signed};
 use serde::Serialize;
 
-use super::{Alignment, Arm, Power, Question, RewardChange};
+use super::{Alignment, Arm, Power, Question, RewardChange, UnknownTrials};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -41,6 +41,26 @@ impl VerdictKind {
 pub struct Verdict {
     pub kind: VerdictKind,
     pub sentence: String,
+}
+
+impl Verdict {
+    /// The verdict when the rewards of some trials are unknown: it holds only if it holds whatever they are. `kinds` are
+    /// the verdicts in both extreme cases, where it is known which tasks the trials are of.
+    pub(super) fn with_unknown(self, unknown: &UnknownTrials, kinds: [Option<VerdictKind>; 2]) -> Self {
+        let count = unknown.base + unknown.other;
+        if kinds.iter().all(|kind| *kind == Some(self.kind)) {
+            let sentence = format!("{}; this holds whatever the {count} unknown rewards are", self.sentence);
+            return Self { sentence, ..self };
+        }
+        let span = match (unknown.low, unknown.high) {
+            (Some(low), Some(high)) => {
+                format!("they leave a difference of {} to {} possible", signed(low, 3), signed(high, 3))
+            }
+            _ => "nothing here says of which tasks they are".to_owned(),
+        };
+        let sentence = format!("{}; but the rewards of {count} trials are unknown: {span}", self.sentence);
+        Self { kind: VerdictKind::Undecided, sentence }
+    }
 }
 
 pub(super) fn decide(

@@ -52,6 +52,9 @@ pub struct Agent {
     /// Trials with a reward.
     pub scored: u64,
     pub mean: Option<f64>,
+    /// What is unknown, and what that means for the mean; absent if the mean is of all trials.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unknown: Option<String>,
     /// Lower end of the 95 % interval of the mean.
     pub low: Option<f64>,
     pub high: Option<f64>,
@@ -61,6 +64,10 @@ pub struct Agent {
     pub without_infra: Option<f64>,
     /// Mean with zero for every trial that has no reward or was not run.
     pub worst_case: Option<f64>,
+    /// Trials that failed through no fault of the agent.
+    pub faults: u64,
+    /// Trials in which the agent's program ended with an error and left no answer.
+    pub crashed: u64,
     pub pass_rate: Option<f64>,
     /// Dollars of the attempts with a price.
     pub cost: Option<f64>,

@@ -85,7 +85,8 @@ impl Page<'_> {
             "<h2>Agents</h2>\n<div class=\"scroll\"><table class=\"summary\" id=\"agents\">\n<thead><tr>\
              <th>agent</th><th>harness</th><th>model</th><th class=\"n\">trials</th><th class=\"n\">scored</th>\
              <th class=\"n\">mean reward</th><th class=\"n\">95 % interval</th><th class=\"n\">as run</th>\
-             <th class=\"n\">without infra</th><th class=\"n\">worst case</th><th class=\"n\">pass rate</th>\
+             <th class=\"n\">without infra</th><th class=\"n\">worst case</th><th class=\"n\">faults</th>\
+             <th class=\"n\">crashed</th><th class=\"n\">pass rate</th>\
              <th class=\"n\">cost</th><th class=\"n\">cost per solved</th><th class=\"n\">tokens in</th>\
              <th class=\"n\">tokens out</th><th class=\"n\">seconds per trial</th></tr></thead>\n<tbody>\n",
         );
@@ -175,11 +176,13 @@ fn agent_row(agent: &Agent) -> String {
     for cell in [
         thousands(agent.trials),
         thousands(agent.scored),
-        format!("<b>{}</b>", share(agent.mean)),
+        mean(agent),
         interval,
         share(agent.as_run),
         share(agent.without_infra),
         share(agent.worst_case),
+        thousands(agent.faults),
+        thousands(agent.crashed),
         share(agent.pass_rate),
         finite(agent.cost).map_or_else(|| UNPRICED.to_owned(), |spent| cost(spent, agent.unpriced)),
         match finite(agent.cost_per_solved) {
@@ -195,6 +198,14 @@ fn agent_row(agent: &Agent) -> String {
     }
     row.push_str("</tr>\n");
     row
+}
+
+/// The mean; one that is not of all trials is marked, with the reason.
+fn mean(agent: &Agent) -> String {
+    match &agent.unknown {
+        Some(unknown) => format!("<b title=\"{}\">{}*</b>", escape(unknown), share(agent.mean)),
+        None => format!("<b>{}</b>", share(agent.mean)),
+    }
 }
 
 fn finite(value: Option<f64>) -> Option<f64> {

@@ -1,26 +1,29 @@
 //! The loop that runs trials: it alone knows which trials wait, which are recorded and why no more are started. An
 //! executor makes the attempts and reports to it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use aec_base::decimal::known_sum;
 use aec_base::label::Labels;
 use aec_base::problem::Problem;
-use aec_judge::settle::outcome::Fault;
+use aec_judge::settle::blame::may_be_replaced;
+use aec_judge::settle::outcome::{Fault, is_crash};
 use aec_judge::verdict::Outcome;
 use aec_ledger::record::TrialRecord;
 use aec_ledger::writer::CommitError;
 use aec_model::money::MicroDollars;
 use tokio::time::Instant;
 
-use super::faults::{FaultsInARow, may_pass};
+use super::faults::FaultsInARow;
 use super::queue::Queue;
 use super::tasks::TaskCache;
 use super::{Campaign, Options, Waiting, Work};
 use crate::control::Wish;
 use crate::event::{RunEnded, RunEvent, RunStarted, StopReason, Tick, TrialEnded, TrialRef};
 use crate::forecast::forecasts;
+use crate::harness::TRACEBACK;
 use crate::plan::{PlannedTask, PlannedTrial};
 use crate::resume::PastTrial;
 use crate::tally::tallies;
@@ -107,6 +110,8 @@ pub struct Course<'a> {
     taken: (MicroDollars, u64, u64),
     /// Recorded attempts whose cost is not known.
     unpriced: u64,
+    /// What a crashed program of each agent printed last.
+    crashes: BTreeMap<usize, String>,
     observe: &'a mut (dyn FnMut(&RunEvent) + Send),
 }
 
@@ -138,6 +143,7 @@ impl<'a> Course<'a> {
             unsettled_calls: 0,
             taken: (MicroDollars::ZERO, 0, 0),
             unpriced: 0,
+            crashes: BTreeMap::new(),
             observe,
             shared,
             trials,
@@ -276,7 +282,15 @@ impl<'a> Course<'a> {
 
     /// Counts a record that is in its place.
     pub(super) fn note(&mut self, waiting: Waiting, record: &TrialRecord) {
-        let past = PastTrial { attempt: waiting.attempt, outcome: record.outcome, reward: record.reward() };
+        let kind = record.fault.as_ref().and_then(|fault| fault.kind.as_deref());
+        let crashed = is_crash(record.outcome, kind);
+        if crashed {
+            let agent = self.trials[waiting.trial].agent;
+            let said = record.outputs.agent_result.get(TRACEBACK).and_then(|text| text.as_str());
+            self.crashes.entry(agent).or_insert_with(|| said.unwrap_or_default().to_owned());
+        }
+        let attempt = waiting.attempt;
+        let past = PastTrial { attempt, outcome: record.outcome, reward: record.reward(), crashed };
         self.latest[waiting.trial] = Some(past);
     }
 
@@ -302,7 +316,7 @@ impl<'a> Course<'a> {
         self.unpriced += u64::from(ended.cost.is_none());
         ended.retried = self.is_told
             && self.stop.is_none()
-            && may_pass(record.outcome, record.fault.as_ref())
+            && may_be_replaced(record.outcome, record.fault.as_ref())
             && self.tries(waiting) < self.options.terms.max_attempts();
         if ended.retried {
             let again = Waiting { attempt: waiting.attempt + 1, ..waiting };
@@ -346,8 +360,10 @@ impl<'a> Course<'a> {
         let Tick { spent, tokens, .. } = self.tick(executor);
         let calls = if E::CALLS_ELSEWHERE { self.taken.2 } else { self.shared.account.totals().all.calls };
         let plan = &self.shared.plan;
-        let latest = self.latest.iter().map(|past| past.map(|past| (past.outcome, past.reward)));
-        let (agents, all) = tallies(plan, self.trials.iter().zip(latest));
+        let (mut agents, all) = tallies(plan, self.trials.iter().zip(self.latest.iter().copied()));
+        for (agent, said) in self.crashes.iter().filter(|(_, said)| !said.is_empty()) {
+            agents[*agent].traceback = Some(said.clone());
+        }
         let ended = RunEnded {
             experiment_id: plan.experiment_id.clone(),
             agents,

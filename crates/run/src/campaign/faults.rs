@@ -1,7 +1,7 @@
 //! Classifies failures for code that runs many trials: who caused them, whether another attempt may succeed, and when
 //! continuing is pointless. Runs of plans, steps, Harbor's jobs and evaluations use it.
 
-use aec_judge::settle::outcome::{Boundary, Fault};
+use aec_judge::settle::outcome::{Boundary, Fault, PANIC, UNPROVEN};
 use aec_judge::verdict::Outcome;
 use aec_model::failure::{Failure, FailureKind};
 use aec_model::meter::AccountKind;
@@ -38,11 +38,6 @@ pub(crate) fn is_infra(outcome: Outcome) -> bool {
     matches!(outcome, Outcome::InfraFault | Outcome::VerifierFault)
 }
 
-/// Whether another attempt may succeed after one with this outcome.
-pub(super) fn may_pass(outcome: Outcome, fault: Option<&Fault>) -> bool {
-    is_infra(outcome) && fault.is_some_and(|fault| fault.retryable)
-}
-
 /// The fault of an attempt that was running when its session was killed.
 pub(super) fn interrupted() -> Fault {
     Fault {
@@ -57,7 +52,7 @@ pub(super) fn interrupted() -> Fault {
 pub(super) fn panicked() -> Fault {
     Fault {
         boundary: Boundary::Internal,
-        kind: Some("panic".to_owned()),
+        kind: Some(PANIC.to_owned()),
         message: "the trial ended in a bug of this program".to_owned(),
         retryable: false,
     }
@@ -77,7 +72,11 @@ impl FaultsInARow {
 
     /// Whether the end of an attempt shows that continuing is pointless.
     pub(super) fn after(&mut self, outcome: Outcome, fault: Option<&Fault>) -> Option<StopReason> {
-        self.count = if is_infra(outcome) { self.count + 1 } else { 0 };
+        // These count against agents, but every agent may have them: a verifier that never works, a bug.
+        let everyones =
+            |fault: &Fault| fault.kind.as_deref().is_some_and(|kind| [UNPROVEN, PANIC].contains(&kind));
+        let adds = is_infra(outcome) || fault.is_some_and(everyones);
+        self.count = if adds { self.count + 1 } else { 0 };
         let fault = fault?;
         if fault.boundary == Boundary::Cancelled && fault.kind.as_deref() == Some(FailureKind::Budget.name())
         {

@@ -109,8 +109,8 @@ impl InProcess {
 
     /// Records a trial that panicked as a failure, from what it wrote until then.
     fn record_panic(&mut self, course: &mut Course<'_>, waiting: Waiting, reference: Arc<TrialRef>) {
-        course.consider(Outcome::InfraFault, Some(&panicked()));
-        let made = salvaged(course, waiting, Outcome::InfraFault, panicked());
+        course.consider(Outcome::AgentFault, Some(&panicked()));
+        let made = salvaged(course, waiting, Outcome::AgentFault, panicked());
         let committer = course.campaign.committer();
         self.running.spawn(async move {
             let result = match made {

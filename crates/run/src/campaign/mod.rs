@@ -72,6 +72,7 @@ pub struct Work {
 /// An experiment running in this process: its session, and the only writer of its part of the ledger.
 pub struct Campaign {
     ledger: Ledger,
+    jobs: PathBuf,
     directory: ExperimentDirectory,
     session: Session,
     committer: Committer,
@@ -94,7 +95,13 @@ impl Campaign {
         let writer = Writer::open(setup, listener).map_err(|error| cannot_go_on(&error))?;
         let directory = ledger.experiment(&plan.experiment_id);
         Ok((
-            Self { ledger: ledger.clone(), directory, session, committer: Committer(Arc::new(writer)) },
+            Self {
+                ledger: ledger.clone(),
+                jobs: PathBuf::from(jobs),
+                directory,
+                session,
+                committer: Committer(Arc::new(writer)),
+            },
             past,
         ))
     }
@@ -116,7 +123,7 @@ impl Campaign {
         self.committer.clone()
     }
 
-    /// Ends the session and returns the head of the experiment's chain. `recorded` is reported if the writer cannot say
+    /// Ends the session, stores what the head covers, and returns the head of the experiment. `recorded` is reported if the writer cannot say
     /// how much it wrote.
     fn end(mut self, recorded: u64, stopped: Option<StopReason>) -> io::Result<Option<Digest>> {
         let writer = Arc::into_inner(self.committer.0)
@@ -128,7 +135,7 @@ impl Campaign {
         if !is_known {
             closed?;
         }
-        Ok(self.directory.head().ok().flatten())
+        Ok(self.directory.seal(&self.jobs).ok().flatten())
     }
 }
 

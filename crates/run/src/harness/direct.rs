@@ -3,18 +3,14 @@
 use aec_judge::settle::order::last_word;
 use aec_model::message::{Message, Request, Role};
 
-use super::{End, Rollout, TrialContext};
+use super::{End, PreparedAgent, Rollout, TrialContext};
 
 /// Calls the model once.
 pub async fn run(context: &mut TrialContext) -> Rollout {
     let instruction = context.task.instruction.clone();
     let system = system_prompt(context.agent.system_prompt.as_deref(), &context.task.output_path);
-    context.begin(Some(system.clone()), &instruction);
-    let request = Request {
-        messages: vec![Message::text(Role::System, system), Message::text(Role::User, instruction)],
-        sampling: context.agent.parameters.sampling.clone(),
-        ..Request::default()
-    };
+    context.begin(Some(system), &instruction);
+    let request = request(&context.agent, &instruction, &context.task.output_path);
     let rollout = match context.call(&request).await {
         Ok(reply) => {
             let text = reply.text();
@@ -26,6 +22,16 @@ pub async fn run(context: &mut TrialContext) -> Rollout {
         Err(failure) => Rollout::new(context.failed(failure)),
     };
     rollout.with("turns_used", 1).with("max_turns", 1)
+}
+
+/// The one request of an agent.
+pub(crate) fn request(agent: &PreparedAgent, instruction: &str, output_path: &str) -> Request {
+    let system = system_prompt(agent.system_prompt.as_deref(), output_path);
+    Request {
+        messages: vec![Message::text(Role::System, system), Message::text(Role::User, instruction)],
+        sampling: agent.parameters.sampling.clone(),
+        ..Request::default()
+    }
 }
 
 /// The instructions for this harness. The experiment's own prompt comes first.

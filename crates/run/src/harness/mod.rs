@@ -32,6 +32,7 @@ use aec_model::event::CallEvent;
 use aec_model::failure::{Failure, FailureKind};
 use aec_model::gateway::Gateway;
 use aec_model::message::{Reply, Request};
+use aec_model::meter::{Account, AccountKind};
 use aec_sandbox::SandboxError;
 use indexmap::IndexMap;
 use serde_json::Value;
@@ -44,6 +45,11 @@ use crate::room::RoomOpener;
 use crate::task::PreparedTask;
 use crate::trajectory::Trajectory;
 use crate::workspace::Workspace;
+
+/// How long after its deadline a harness or a tool may take to end by itself.
+pub const GRACE: Duration = Duration::from_secs(15);
+/// The last lines that a crashed program printed, in the harness's report, as it wrote them.
+pub const TRACEBACK: &str = "traceback";
 
 /// An agent that is ready to work: its parameters and prompt are read, its model is found.
 #[derive(Debug)]
@@ -147,10 +153,16 @@ pub enum End {
     Limit(Limit),
     /// A model gave no answer.
     Model(Failure),
+    /// The provider answered before, but refuses the conversation that the agent made.
+    Refused(String),
     /// The agent itself failed, for example its program crashed; the files left until then count.
     Agent(String),
-    /// The sandbox failed.
+    /// The agent's program ended with an error and left no answer.
+    Crashed(String),
+    /// The sandbox failed before the agent worked in it, or in a way that the agent could not have caused.
     Room(RoomFault),
+    /// The sandbox failed in a way that the agent could have caused; the files left until then count.
+    RoomLost(RoomFault),
     /// The task lacks what the harness needs.
     Task(String),
 }
@@ -199,7 +211,7 @@ impl From<SandboxError> for End {
 
 impl From<std::io::Error> for End {
     fn from(error: std::io::Error) -> Self {
-        Self::Room(error.to_string().into())
+        Self::Room(error.into())
     }
 }
 
@@ -287,12 +299,20 @@ pub fn model_end(failure: Failure, time_left: Duration) -> End {
 
 /// How the work ends with a sandbox: one that the agent's own commands brought down did not fail by itself.
 pub fn room_end(end: End, workspace: Option<&Workspace>) -> End {
-    match end {
-        End::Room(_) if workspace.is_some_and(Workspace::is_out_of_memory) => {
-            End::Agent(TOO_MUCH_MEMORY.to_owned())
-        }
-        end => end,
+    let (fault, workspace) = match (end, workspace) {
+        (End::Room(fault), Some(workspace)) => (fault, workspace),
+        (end, _) => return end,
+    };
+    if !workspace.has_worked() {
+        return End::Room(fault);
     }
+    if workspace.is_out_of_memory() {
+        return End::Agent(TOO_MUCH_MEMORY.to_owned());
+    }
+    // A provider of sandboxes knows more than the call that failed.
+    let known = if fault.kind.is_none() { workspace.lost() } else { None };
+    let fault = known.map_or(fault, RoomFault::from);
+    if fault.commands_could { End::RoomLost(fault) } else { End::Room(fault) }
 }
 
 /// Decides who is to blame for a call that ended with the agent's time. A model that was answering was too slow for
@@ -319,7 +339,34 @@ fn blame(failure: Failure, events: &[CallEvent]) -> Failure {
 /// Runs a harness. It must end soon after the deadline; otherwise the caller ends it.
 pub async fn run(context: &mut TrialContext) -> Rollout {
     let rollout = carry_out(context).await;
-    Rollout { end: room_end(rollout.end, context.opened()), ..rollout }
+    let end = match context.agent.harness {
+        // A program chooses itself how much it asks for.
+        Harness::Command => rollout.end,
+        _ => unpaid(rollout.end, &context.scope.account),
+    };
+    Rollout { end: room_end(end, context.opened()), ..rollout }
+}
+
+/// A trial whose first call did not fit into its limits says nothing about the agent. Planning refuses such limits, as far
+/// as it knows the first call.
+fn unpaid(end: End, account: &Account) -> End {
+    let refused = match &end {
+        End::Limit(Limit::Cost) => true,
+        End::Model(failure) => {
+            failure.kind == FailureKind::Budget
+                && matches!(failure.account, Some(AccountKind::Trial | AccountKind::Harness))
+        }
+        _ => false,
+    };
+    let all = account.totals().all;
+    if !refused || all.calls > 0 || all.unbilled_calls > 0 {
+        return end;
+    }
+    let why = match &end {
+        End::Model(failure) => failure.message.clone(),
+        _ => "the limit in money does not cover it".to_owned(),
+    };
+    End::Task(format!("the agent's first call was not made: {why}"))
 }
 
 async fn carry_out(context: &mut TrialContext) -> Rollout {

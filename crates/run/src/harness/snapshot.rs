@@ -67,7 +67,7 @@ pub(crate) fn contents(
     for state in states {
         if all.insert(state) {
             let manifest: Manifest = match store.read(state, LARGEST) {
-                Ok(bytes) => serde_json::from_slice(&bytes)?,
+                Ok(bytes) => aec_base::json::from_slice(&bytes)?,
                 // The contents that a killed attempt had stored may have been removed.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     all.remove(&state);

@@ -8,22 +8,16 @@ use serde_json::Map;
 
 use super::tools::{Allowed, Ran, Toolset};
 use super::turns::{self, Bounds, Host, Toolbox};
-use super::{End, Rollout, TrialContext, snapshot};
+use super::{End, PreparedAgent, Rollout, TrialContext, snapshot};
 use crate::parameters::Parameters;
 use crate::workspace::Workspace;
 
 pub async fn run(context: &mut TrialContext) -> Rollout {
     let set = Toolset::new(&context.task.tools);
     let instruction = context.task.instruction.clone();
-    let system = set.system_prompt(context.agent.system_prompt.as_deref(), &context.task.output_path);
-    context.begin(Some(system.clone()), &instruction);
+    let (system, mut request) = opening(&set, &context.agent, &instruction, &context.task.output_path);
+    context.begin(Some(system), &instruction);
     let parameters = &context.agent.parameters;
-    let mut request = Request {
-        messages: vec![Message::text(Role::System, system), Message::text(Role::User, instruction)],
-        tools: set.offers().clone(),
-        sampling: parameters.sampling.clone(),
-        ..Request::default()
-    };
     let bounds = Bounds {
         turns: parameters.max_turns,
         tool_calls: parameters.max_tool_calls,
@@ -54,6 +48,28 @@ pub async fn run(context: &mut TrialContext) -> Rollout {
     rollout.final_text = turns.final_text;
     rollout.resolved_model = turns.model;
     rollout
+}
+
+/// The first request of an agent.
+pub(crate) fn request(
+    agent: &PreparedAgent,
+    tools: &[aec_task::task::Tool],
+    instruction: &str,
+    output_path: &str,
+) -> Request {
+    opening(&Toolset::new(tools), agent, instruction, output_path).1
+}
+
+/// The system prompt and the first request.
+fn opening(set: &Toolset, agent: &PreparedAgent, instruction: &str, output_path: &str) -> (String, Request) {
+    let system = set.system_prompt(agent.system_prompt.as_deref(), output_path);
+    let request = Request {
+        messages: vec![Message::text(Role::System, system.clone()), Message::text(Role::User, instruction)],
+        tools: set.offers().clone(),
+        sampling: agent.parameters.sampling.clone(),
+        ..Request::default()
+    };
+    (system, request)
 }
 
 /// The limits of a tool call.

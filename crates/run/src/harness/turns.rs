@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 use aec_judge::settle::order::{Submitted, last_word};
 use aec_model::client::Called;
 use aec_model::event::CallEvent;
+use aec_model::failure::{Failure, FailureKind};
 use aec_model::message::{Message, Part, Reply, Request, Role, Stop, ToolCall};
 
 use super::tools::{Action, Allowed, Ran, SUBMIT, Toolset};
-use super::{End, Limit, model_end};
+use super::{End, GRACE, Limit, model_end};
 use crate::workspace::Workspace;
 
 /// The result of a call that comes after the agent's time.
@@ -81,6 +82,7 @@ impl Turns {
         request: &mut Request,
         bounds: &Bounds,
     ) -> End {
+        let mut is_answered = false;
         while self.taken < bounds.turns {
             if let Some(limit) = self.limit(bounds, host.time_left()) {
                 return End::Limit(limit);
@@ -90,8 +92,11 @@ impl Turns {
             self.count(request, &called);
             let mut reply = match called.outcome {
                 Ok(reply) => reply,
+                // The first request was fine, so the provider refuses what the agent made of it.
+                Err(failure) if is_answered && is_refusal(&failure) => return End::Refused(failure.message),
                 Err(failure) => return model_end(failure, host.time_left()),
             };
+            is_answered = true;
             self.model = reply.model.take().or_else(|| self.model.take());
             name_calls(&mut reply, self.taken);
             host.hear(&reply);
@@ -221,8 +226,17 @@ impl<'a> Toolbox<'a> {
             }
             Ok(action) => {
                 let workspace = host.workspace().await?;
-                let allowed = Allowed { time: self.allowed.time.min(host.time_left()), ..self.allowed };
-                action.carry_out(&workspace, self.calls, &allowed).await?
+                let left = host.time_left();
+                let allowed = Allowed { time: self.allowed.time.min(left), ..self.allowed };
+                let carried_out = action.carry_out(&workspace, self.calls, &allowed);
+                match tokio::time::timeout(left.saturating_add(GRACE), carried_out).await {
+                    Ok(ran) => ran?,
+                    // Whatever the tool waits for, the agent's time is over.
+                    Err(_) => {
+                        workspace.stop();
+                        return Err(End::Limit(Limit::Time));
+                    }
+                }
             }
             Err(complaint) => Ran::refused(complaint),
         };
@@ -232,6 +246,11 @@ impl<'a> Toolbox<'a> {
         host.end_call(call, &ran).await;
         Ok(ran)
     }
+}
+
+/// Whether the provider refused the request itself, and would refuse it again.
+fn is_refusal(failure: &Failure) -> bool {
+    failure.kind == FailureKind::Request && !failure.retryable
 }
 
 /// Gives every call a unique id, if it has none or shares one: ids match results to calls.

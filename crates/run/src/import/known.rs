@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
+use aec_base::digest::Digest;
 use aec_task::dataset::tree::{Memory, hash};
 use aec_task::task::Task;
 
@@ -36,11 +37,16 @@ impl<'a> KnownTasks<'a> {
         self.by_id.get(id).copied()
     }
 
+    /// The digest of a task's files; absent when they cannot be read.
+    pub fn revision(&self, at: usize) -> Option<Digest> {
+        hash(&self.tasks[at].path, &self.memory).ok()
+    }
+
     /// The current version of a task; absent when it cannot be read.
     pub fn read(&self, at: usize) -> Option<Arc<PreparedTask>> {
         let read = || {
             let task = &self.tasks[at];
-            let revision = hash(&task.path, &self.memory).ok()?;
+            let revision = self.revision(at)?;
             PreparedTask::read(task.clone(), revision, &Conditions::default()).ok().map(Arc::new)
         };
         self.prepared[at].get_or_init(read).clone()

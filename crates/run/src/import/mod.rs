@@ -7,6 +7,7 @@ pub mod foreign;
 mod known;
 mod record;
 mod rollouts;
+mod trust;
 mod verification;
 
 use std::collections::HashMap;
@@ -21,7 +22,7 @@ use aec_base::name::Name;
 use aec_base::parallel;
 use aec_base::problem::Problem;
 use aec_base::secret::Redactor;
-use aec_base::text::count;
+use aec_base::text::{count, printable};
 use aec_base::timestamp::Timestamp;
 use aec_judge::judge::Judge;
 use aec_judge::settle::order::AnswerOrder;
@@ -29,6 +30,7 @@ use aec_ledger::journal;
 use aec_ledger::layout::{ExperimentDirectory, Ledger};
 use aec_ledger::record::{AgentFacts, TrialRecord};
 use aec_ledger::writer::{CommitError, Writer, WriterSetup};
+use aec_task::id::TaskId;
 use aec_task::task::Task;
 use serde::Serialize;
 
@@ -40,6 +42,7 @@ pub use record::is_agents_doing;
 use record::{Case, Made, Maker};
 pub use rollouts::{RolloutKey, Row, refusal};
 use rollouts::{Rollouts, Taken};
+pub use trust::Rewards;
 pub use verification::Verification;
 
 /// Problems of imports are `H…`, like those of packages and of the Prime loop.
@@ -58,6 +61,8 @@ pub struct ImportSetup<'a> {
     /// Judges again; absent when the user does not want that.
     pub judge: Option<&'a Judge>,
     pub redactor: &'a Redactor,
+    /// Which rewards from elsewhere count.
+    pub rewards: Rewards,
     pub tool_version: &'a str,
 }
 
@@ -212,6 +217,17 @@ impl<'a> Importer<'a> {
         });
         let mut cases = Vec::with_capacity(identities.len());
         for (foreign, (identity, agent)) in foreign.iter().zip(identities) {
+            if let Err(error) = TaskId::parse(&identity.task_id) {
+                let task = printable(&identity.task_id).into_owned();
+                let what =
+                    format!("a trial names the task `{task}`, which no task can have as its id: {error}");
+                self.refuse(
+                    Problem::error(what)
+                        .id(FAMILY.number(45))
+                        .fix("correct the file, or leave the trial out"),
+                );
+                continue;
+            }
             cases.extend(self.admit(foreign, &identity, agent)?);
         }
         let maker = self.maker();
@@ -254,6 +270,7 @@ impl<'a> Importer<'a> {
     /// Waits until everything is on disk; returns the counts and the problems.
     pub fn finish(mut self) -> Result<(Imported, Vec<Problem>), ImportError> {
         self.writer.close()?;
+        self.directory.seal(&self.setup.jobs)?;
         let committed = std::mem::take(&mut *lock(&self.committed));
         if let Some(reason) = committed.failed {
             return Err(io::Error::other(reason).into());
@@ -345,7 +362,7 @@ impl<'a> Importer<'a> {
         let Some((path, text)) = foreign.original() else { return Ok(()) };
         // `ledger verify` deals with unreadable records.
         let read = fs_err::read(self.directory.record(trial, attempt)).ok();
-        let record: Option<TrialRecord> = read.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let record: Option<TrialRecord> = read.and_then(|bytes| aec_base::json::from_slice(&bytes).ok());
         let kept =
             record.and_then(|record| record.timing.artefacts.into_iter().find(|kept| kept.path == path));
         let found = Digest::of(self.setup.redactor.scrub(text).as_bytes());

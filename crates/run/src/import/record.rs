@@ -4,23 +4,26 @@ use std::io;
 
 use aec_base::digest::{Digest, Hasher};
 use aec_base::name::Name;
+use aec_base::secret::Redactor;
 use aec_base::timestamp::Timestamp;
 use aec_judge::settle::outcome::{AgentStatus, Boundary, Ending, Fault};
 use aec_judge::verdict::{Judged, Outcome};
 use aec_ledger::record::{
     AgentFacts, AgentOutput, Artefact, Completeness, EnvironmentFacts, Evaluation, Inputs, Outputs,
-    SCHEMA_VERSION, SubmissionFacts, Timing, TrialRecord, Validity,
+    SCHEMA_VERSION, SubmissionFacts, TaskFacts, Timing, TrialRecord, Validity,
 };
 use aec_ledger::transcript::TRAJECTORY_FILE;
 use aec_ledger::transcript::conversation::CONVERSATION_FILE;
+use aec_task::id::TaskId;
 use serde_json::Value;
 
 use super::foreign::{Answer, Foreign, ForeignAgent, ForeignTrial, Left, Told, keep};
+use super::trust::Standing;
 use super::verification::{Verification, verify};
 use super::{ImportSetup, KnownTasks};
 use crate::elsewhere::{ForeignJudging, Judgement};
 use crate::plan::trial_key;
-use crate::recording::evaluation_of;
+use crate::recording::{evaluation_of, scrub_map};
 
 /// The directory of a trial's files, as in records of runs.
 const WORKSPACE: &str = "workspace";
@@ -46,6 +49,19 @@ pub fn is_agents_doing(fault: &Fault) -> bool {
         || matches!(fault.kind.as_deref(), Some("empty" | "overlong" | "content_filter"))
 }
 
+/// A foreign program's words about a task, without secrets. An id with one in it becomes another id.
+fn scrubbed(mut task: TaskFacts, redactor: &Redactor) -> TaskFacts {
+    if redactor.scrub_text(&mut task.task_id) {
+        task.task_id = TaskId::nearest(&task.task_id).to_string();
+    }
+    for text in [&mut task.domain, &mut task.family] {
+        redactor.scrub_text(text);
+    }
+    redactor.scrub_some(&mut task.difficulty);
+    redactor.scrub_some(&mut task.visibility);
+    task
+}
+
 pub(super) struct Maker<'a, 'b> {
     pub(super) setup: &'a ImportSetup<'b>,
     pub(super) tasks: &'a KnownTasks<'b>,
@@ -58,16 +74,20 @@ impl Maker<'_, '_> {
     pub(super) fn agent(&self, agent: &ForeignAgent) -> AgentFacts {
         let adapter = self.setup.origin.adapter;
         let mut configuration = agent.configuration.clone();
-        configuration.values_mut().for_each(|value| self.setup.redactor.scrub_value(value));
+        let redactor = self.setup.redactor;
+        scrub_map(&mut configuration, redactor);
+        let (mut revision, mut model) = (agent.revision.clone(), agent.model.clone());
+        redactor.scrub_some(&mut revision);
+        redactor.scrub_some(&mut model);
         let mut hasher = Hasher::default();
         hasher.part(adapter.as_bytes());
         hasher.part(agent.model.as_deref().unwrap_or_default().as_bytes());
         hasher.part(serde_json::to_string(&configuration).unwrap_or_default().as_bytes());
         AgentFacts {
-            name: Name::nearest(&agent.name),
+            name: Name::nearest(&redactor.scrub(agent.name.clone())),
             adapter: adapter.to_owned(),
-            adapter_revision: agent.revision.clone(),
-            model: agent.model.clone(),
+            adapter_revision: revision,
+            model,
             resolved_model: None,
             configuration,
             digest: hasher.finish(),
@@ -79,7 +99,12 @@ impl Maker<'_, '_> {
         let told = &case.foreign.trial(self.tasks);
         let redactor = self.bench.redactor;
         let (judgement, verification) = verify(self.bench, told);
-        let (outcome, fault) = outcome(told, judgement.as_ref());
+        let (found, fault) = outcome(told, judgement.as_ref());
+        let standing = self.setup.rewards.standing(found, told, judgement.is_some());
+        let (outcome, verification) = match &standing {
+            Standing::Unverified(why) => (Outcome::Unverified, Verification::Unverified((*why).to_owned())),
+            Standing::Own | Standing::Trusted => (found, verification),
+        };
         let timed = case.foreign.evidence(self.bench)?;
         let (artefacts, raw_output_path) = self.left(told, judgement.as_ref(), &timed)?;
         let kept = |name: &str| {
@@ -94,9 +119,12 @@ impl Maker<'_, '_> {
                 .told
                 .reward()
                 .filter(|_| outcome == Outcome::Scored)
-                .map(|reward| elsewhere(told, reward)),
+                .map(|reward| elsewhere(told, reward, standing == Standing::Trusted)),
         };
         let mut tool_versions = told.tool_versions.clone();
+        for version in tool_versions.values_mut() {
+            redactor.scrub_text(version);
+        }
         tool_versions.insert("aec-bench".to_owned(), self.setup.tool_version.to_owned());
         let record = TrialRecord {
             schema_version: SCHEMA_VERSION,
@@ -110,10 +138,10 @@ impl Maker<'_, '_> {
             plan: self.plan,
             outcome,
             fault: fault.map(|fault| Fault { message: redactor.scrub(fault.message), ..fault }),
-            task: told.task.clone(),
+            task: scrubbed(told.task.clone(), redactor),
             agent: case.agent.clone(),
             environment: EnvironmentFacts {
-                runtime_image: told.runtime_image.clone(),
+                runtime_image: redactor.scrub(told.runtime_image.clone()),
                 compute_backend: self.setup.origin.adapter.to_owned(),
                 sandbox: None,
                 held: None,
@@ -191,7 +219,7 @@ impl Maker<'_, '_> {
             put("source_reward", reward.into());
         }
         verification.note(&mut result);
-        result.values_mut().for_each(|value| self.setup.redactor.scrub_value(value));
+        scrub_map(&mut result, self.setup.redactor);
         result
     }
 }
@@ -202,8 +230,10 @@ fn outcome(told: &ForeignTrial, judgement: Option<&Judgement>) -> (Outcome, Opti
         Ending::Lost(outcome, fault) => return (*outcome, Some(fault.clone())),
         Ending::Judgeable(own) => own.clone(),
     };
-    if judgement.is_some_and(|judgement| judgement.settled.outcome == Outcome::Scored) {
-        return (Outcome::Scored, own);
+    // The judge here decides, also about files that make its verifier fail.
+    let decided = judgement.filter(|judgement| judgement.verdict.is_some());
+    if let Some(Judgement { settled, .. }) = decided.filter(|one| one.settled.outcome.is_counted()) {
+        return (settled.outcome, settled.fault.clone());
     }
     let failed = |message: String, retryable| {
         let fault = Fault::lasting(Boundary::Verifier, None, message);
@@ -228,7 +258,7 @@ fn outcome(told: &ForeignTrial, judgement: Option<&Judgement>) -> (Outcome, Opti
 }
 
 /// The verdict of the other program.
-fn elsewhere(told: &ForeignTrial, reward: f64) -> Evaluation {
+fn elsewhere(told: &ForeignTrial, reward: f64, trusted: bool) -> Evaluation {
     Evaluation {
         reward: Some(reward),
         validity: Validity {
@@ -240,6 +270,7 @@ fn elsewhere(told: &ForeignTrial, reward: f64) -> Evaluation {
         breakdown: told.measured.clone(),
         judged: Judged::Elsewhere,
         scorer: None,
+        trusted,
         verifier: told.verifier,
         submission: None,
         sandbox: None,

@@ -8,12 +8,13 @@ use aec_base::decimal::known_sum;
 use aec_base::file::ReadError;
 use aec_base::name::Name;
 use aec_base::problem::Problem;
+use aec_judge::settle::outcome::{Fault, is_crash};
 use aec_judge::verdict::Outcome;
 use aec_ledger::chain::Chain;
+use aec_ledger::imported::kept_elsewhere;
 use aec_ledger::index::{Attempts, Filter, Index};
 use aec_ledger::jobs::LIVE;
 use aec_ledger::layout::{ExperimentDirectory, Ledger, parse_record_name};
-use aec_ledger::package::kept_elsewhere;
 use aec_ledger::transcript::{self, TRAJECTORY_FILE};
 use aec_model::meter::Amount;
 use aec_model::money::MicroDollars;
@@ -29,6 +30,8 @@ pub struct PastTrial {
     pub attempt: u32,
     pub outcome: Outcome,
     pub reward: Option<f64>,
+    /// Whether the agent's program ended with an error and left no answer.
+    pub crashed: bool,
 }
 
 /// What earlier sessions did.
@@ -58,7 +61,7 @@ impl Past {
         self.gone = gone;
         let given_up: Vec<(Name, u32, Problem)> = given_up;
         for (id, attempt, _) in given_up {
-            let last = PastTrial { attempt, outcome: Outcome::Cancelled, reward: None };
+            let last = PastTrial { attempt, outcome: Outcome::Cancelled, reward: None, crashed: false };
             let known = self.trials.entry(id).or_insert(last);
             if known.attempt < attempt {
                 *known = last;
@@ -78,8 +81,7 @@ impl Past {
             }
             let text = fs_err::read(entry.path().join(TRAJECTORY_FILE)).unwrap_or_default();
             let cost = transcript::cost(&transcript::read(&text));
-            let tokens = cost.tokens_in.unwrap_or(0) + cost.tokens_out.unwrap_or(0) + cost.unconfirmed_tokens;
-            self.add(cost.estimated_cost_usd, tokens);
+            self.add(cost.estimated_cost_usd, cost.tokens());
         }
     }
 
@@ -139,8 +141,9 @@ pub fn look_back(
     let mut known = HashSet::with_capacity(rows.len());
     for row in rows {
         known.insert((row.trial_id.clone(), row.attempt));
-        past.add(row.cost_usd, row.tokens_in.unwrap_or(0) + row.tokens_out.unwrap_or(0));
-        let found = PastTrial { attempt: row.attempt, outcome: row.outcome, reward: row.reward };
+        past.add(row.cost_usd, row.tokens_in.unwrap_or(0).saturating_add(row.tokens_out.unwrap_or(0)));
+        let crashed = is_crash(row.outcome, row.fault_kind.as_deref());
+        let found = PastTrial { attempt: row.attempt, outcome: row.outcome, reward: row.reward, crashed };
         let latest = past.trials.entry(row.trial_id).or_insert(found);
         if latest.attempt < row.attempt {
             *latest = found;
@@ -159,6 +162,7 @@ pub fn past_of(directory: &ExperimentDirectory, trials: &[PlannedTrial]) -> Resu
     struct Brief {
         outcome: Outcome,
         evaluation: Option<BriefEvaluation>,
+        fault: Option<Fault>,
     }
     #[derive(Deserialize)]
     struct BriefEvaluation {
@@ -183,9 +187,11 @@ pub fn past_of(directory: &ExperimentDirectory, trials: &[PlannedTrial]) -> Resu
     for (trial, attempt) in latest {
         let path = directory.record(&trial, attempt);
         let bytes = fs_err::read(&path).map_err(|error| unreadable(&path, &error))?;
-        let brief: Brief = serde_json::from_slice(&bytes).map_err(|error| unreadable(&path, &error))?;
+        let brief: Brief = aec_base::json::from_slice(&bytes).map_err(|error| unreadable(&path, &error))?;
         let reward = brief.evaluation.and_then(|evaluation| evaluation.reward);
-        past.trials.insert(trial, PastTrial { attempt, outcome: brief.outcome, reward });
+        let kind = brief.fault.as_ref().and_then(|fault| fault.kind.as_deref());
+        let crashed = is_crash(brief.outcome, kind);
+        past.trials.insert(trial, PastTrial { attempt, outcome: brief.outcome, reward, crashed });
     }
     Ok(past)
 }

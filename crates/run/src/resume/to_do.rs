@@ -13,9 +13,8 @@ use crate::plan::PlannedTrial;
 /// Trials to run again although they have a record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rerun {
-    /// Those with any fault.
-    pub failed: bool,
-    /// Those with a fault that the agent did not cause.
+    /// Those with a fault that the agent cannot have caused. A fault of the agent is its result, which no other attempt
+    /// replaces, unless the user names the trial.
     pub infra: bool,
     /// These trials.
     pub trials: BTreeSet<Name>,
@@ -24,12 +23,8 @@ pub struct Rerun {
 impl Rerun {
     fn takes(&self, id: &Name, past: &PastTrial) -> bool {
         let infra = is_infra(past.outcome);
-        let failed = infra || past.outcome == Outcome::AgentFault;
         // A cancelled trial always runs again.
-        past.outcome == Outcome::Cancelled
-            || self.infra && infra
-            || self.failed && failed
-            || self.trials.contains(id)
+        past.outcome == Outcome::Cancelled || self.infra && infra || self.trials.contains(id)
     }
 
     /// Which of these trials to run, and from which attempt on, given the latest attempt of each.

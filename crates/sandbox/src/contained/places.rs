@@ -55,7 +55,7 @@ pub(super) fn seed(workspace: &Tree) -> io::Result<()> {
                 workspace.write(&listed.path, &seed.read(&listed.path, listed.size)?, executable)?;
             }
             // Links are not allowed in a room, and an image should contain no special files.
-            Kind::Link | Kind::Special => {}
+            Kind::Link | Kind::Special | Kind::Closed => {}
         }
     }
     Ok(())

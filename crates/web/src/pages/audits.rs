@@ -84,7 +84,7 @@ pub(crate) fn page(site: &Site, asked: &Asked) -> Result<Page, Trouble> {
     };
     let read = read_text(path, LIMIT, Links::Refuse).map_err(|error| error.to_string());
     let envelope: Envelope =
-        match read.and_then(|text| serde_json::from_str(&text).map_err(|error| error.to_string())) {
+        match read.and_then(|text| aec_base::json::from_str(&text).map_err(|error| error.to_string())) {
             Ok(envelope) => envelope,
             Err(error) => {
                 body.note(&format!("{name} is not what `aec-bench audit --json` prints: {error}"));

@@ -4,10 +4,12 @@ use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use aec_base::decimal::rounded;
+use aec_base::name::Name;
 use aec_ledger::index::{Attempts, Filter};
 use aec_report::compare::{Arm, Comparison, Part, Question, Sample, Side, VerdictKind, compare};
 use aec_report::glance::each_record;
 use aec_report::label::PageLabels;
+use aec_report::withheld::fitting;
 
 use super::{Page, ROWS, empty};
 use crate::href::Asked;
@@ -110,7 +112,13 @@ fn arm(site: &Site, side: &str) -> Result<Arm, Trouble> {
             format!("run `aec-bench report compare {side} OTHER`"),
         ));
     };
-    Ok(Arm { name: side.to_owned(), samples })
+    let name = Name::parse(experiment)
+        .map_err(|_| Trouble::missing("there is no such experiment", "choose one of the list"))?;
+    let absent = site.withheld(&name)?;
+    let withheld = fitting(&absent, &filter)
+        .map(|absent| absent.planned.as_ref().map(|planned| (planned.task_id.clone(), planned.task_revision)))
+        .collect();
+    Ok(Arm { name: side.to_owned(), samples, withheld })
 }
 
 fn show(html: &mut Html, comparison: &Comparison) {

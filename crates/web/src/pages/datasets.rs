@@ -177,7 +177,7 @@ fn experiments(html: &mut Html, site: &Site, dataset: &str) -> Result<(), Troubl
             vec![
                 Cell::Link(href::experiment(id), id.to_owned()),
                 words::count(summary.trials.count).into(),
-                words::share(summary.trials.mean_reward).into(),
+                words::mean_of(&summary.trials).into(),
             ]
         }),
     );

@@ -86,11 +86,14 @@ fn overview(html: &mut Html, evaluated: &Evaluated) {
     html.raw("<div class=\"big\">");
     for (value, label) in [
         (
-            words::share(group.mean_reward),
+            words::mean(group),
             format!("mean reward ({}), without faults of others", words::span(group.interval)),
         ),
         (words::share(group.denominators.as_run), "as run: every fault is 0".to_owned()),
-        (words::share(group.denominators.worst_case), "worst case: missing trials count as 0".to_owned()),
+        (
+            words::share(group.denominators.worst_case),
+            "worst case: missing and unknown trials count as 0".to_owned(),
+        ),
         (
             format!("{} of {}", words::count(group.solved), words::count(group.counted)),
             "solved, of those that count".to_owned(),
@@ -186,7 +189,10 @@ fn tables(html: &mut Html, name: &Name, evaluated: &Evaluated) {
                 ("trials", Align::Right),
                 ("mean", Align::Right),
                 ("95 % interval", Align::Right),
+                ("faults as 0", Align::Right),
                 ("worst", Align::Right),
+                ("faults", Align::Right),
+                ("crashed", Align::Right),
                 ("solved", Align::Right),
                 ("cost", Align::Right),
             ],
@@ -194,9 +200,12 @@ fn tables(html: &mut Html, name: &Name, evaluated: &Evaluated) {
                 vec![
                     Cell::label_link(link(group), label(&group.name), &group.name),
                     words::count(group.trials).into(),
-                    words::share(group.mean_reward).into(),
+                    words::mean(group).into(),
                     words::span(group.interval).into(),
+                    words::share(group.denominators.as_run).into(),
                     words::share(group.denominators.worst_case).into(),
+                    words::count(group.faults.uncounted).into(),
+                    words::count(group.faults.crashed).into(),
                     words::share(group.solve_rate).into(),
                     words::cost_of(group).into(),
                 ]

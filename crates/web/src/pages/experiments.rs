@@ -76,7 +76,7 @@ pub(crate) fn page(site: &Site, asked: &Asked) -> Result<Page, Trouble> {
     if waiting > 0 {
         body.hint("Intervals of some experiments are not ready yet; load the page again to see them.");
     }
-    body.hint("The mean leaves out trials that failed through no fault of the agent. Its interval takes tasks as units.");
+    body.hint("The mean leaves out trials that failed through no fault of the agent. Its interval takes tasks as units. A mean marked with * is not of all trials: the rewards of some are unknown.");
     Ok(Page::new("Experiments", "", body))
 }
 
@@ -87,15 +87,17 @@ fn row(site: &Site, name: &Name, summary: Option<&Summary>, overall: Option<&Ove
         None => "",
     };
     let recorded = summary.map_or(0, |summary| summary.trials.count);
-    let planned = overall.map_or(0, |overall| overall.group.missing) + recorded;
+    let withheld = summary.and_then(|summary| summary.trials.unknown).map_or(0, |unknown| unknown.withheld);
+    let planned = overall.map_or(0, |overall| overall.group.missing) + recorded + withheld;
     let trials = if planned > recorded {
         format!("{} of {}", words::count(recorded), words::count(planned))
     } else {
         words::count(recorded)
     };
-    let mean = match overall {
-        Some(overall) => overall.group.mean_reward,
-        None => summary.and_then(|summary| summary.trials.mean_reward),
+    let mean = match (overall, summary) {
+        (Some(overall), _) => words::mean(&overall.group),
+        (None, Some(summary)) => words::mean_of(&summary.trials),
+        (None, None) => words::share(None),
     };
     let mut title = Html::default();
     title.link(&href::experiment(name.as_str()), name.as_str());
@@ -107,7 +109,7 @@ fn row(site: &Site, name: &Name, summary: Option<&Summary>, overall: Option<&Ove
         Cell::Html(title),
         Cell::Html(badge(state)),
         trials.into(),
-        words::share(mean).into(),
+        mean.into(),
         words::span(overall.and_then(|overall| overall.group.interval)).into(),
         summary.map_or_else(|| words::cost(0.0, 0), cost).into(),
         last.map_or_else(|| words::UNKNOWN.to_owned(), |last| words::moment(last.as_str())).into(),

@@ -8,7 +8,7 @@ use aec_ledger::index::Filter;
 use aec_report::group::Unit;
 use aec_report::leaderboard::{Leaderboard, leaderboard};
 use aec_report::selection::Selection;
-use aec_run::session::current_plan;
+use aec_run::absent::expected_plan;
 
 use super::{Page, ROWS, empty, task_link};
 use crate::href::Asked;
@@ -69,7 +69,10 @@ fn board(
             return Ok(Err(mixed));
         }
         for name in names {
-            if let Ok(Some(plan)) = current_plan(&site.ledger.experiment(name)) {
+            site.note_absent(&mut selection, name, &filter)?;
+        }
+        for name in names {
+            if let Ok(Some(plan)) = expected_plan(&site.ledger.experiment(name)) {
                 selection.note_missing(&plan.expected(), &filter);
             }
         }
@@ -129,8 +132,11 @@ fn show(html: &mut Html, board: &Leaderboard) {
             ("model", Align::Left),
             ("mean", Align::Right),
             ("95 % interval", Align::Right),
+            ("faults as 0", Align::Right),
             ("solved", Align::Right),
             ("worst", Align::Right),
+            ("faults", Align::Right),
+            ("crashed", Align::Right),
             ("tasks", Align::Right),
             ("trials", Align::Right),
             ("cost", Align::Right),
@@ -147,10 +153,13 @@ fn show(html: &mut Html, board: &Leaderboard) {
                 Cell::from(row.agent.clone()),
                 row.harness.clone().into(),
                 row.model.clone().unwrap_or_default().into(),
-                words::share(row.group.mean_reward).into(),
+                words::mean(&row.group).into(),
                 words::span(row.group.interval).into(),
+                words::share(row.group.denominators.as_run).into(),
                 words::share(row.group.solve_rate).into(),
                 words::share(row.group.denominators.worst_case).into(),
+                words::count(row.group.faults.uncounted).into(),
+                words::count(row.group.faults.crashed).into(),
                 words::count(row.group.tasks).into(),
                 words::count(row.group.trials).into(),
                 words::cost_of(&row.group).into(),

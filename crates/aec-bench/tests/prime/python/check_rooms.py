@@ -7,10 +7,12 @@ no namespaces. With --short, fewer answers are judged.
 
 import argparse
 import asyncio
+import gc
 import hashlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -193,15 +195,22 @@ async def check_faults(mixed, cases):
             ("too slow", "sleep 20; echo 1 > /logs/verifier/reward.txt", "3 seconds"),
         ]:
             verdict = await with_script(script, seconds=3 if what == "too slow" else 30)
+            # Nothing shows that such a verifier ever works, so the policy gains nothing by breaking it.
             expect(
-                f"a verifier with {what} is at fault", verdict.reward is None and word in str(verdict.fault), verdict
+                f"a verifier with {what} earns nothing",
+                verdict.reward == 0.0 and word in str(verdict.problem) and verdict.fault is None,
+                verdict,
             )
+        answer = f"/workspace/{row.task.output_path}"
+        verdict = await with_script(f"grep -q x {answer} && exit 3; echo 1 > /logs/verifier/reward.txt")
+        broke = verdict.reward == 0.0 and "code 3" in str(verdict.broke) and not verdict.fault and not verdict.problem
+        expect("an answer that breaks a sound verifier earns nothing", broke, verdict)
         verdict = await with_script("echo 1 > /tests/test.sh; echo 1 > /logs/verifier/reward.txt")
         expect("/tests cannot be written", verdict.reward == 1.0 and not verdict.fault, verdict)
         verdict = await with_script("echo 1 > /logs/verifier/reward.txt; echo '# x' >> /tests/test.sh", confined=False)
-        expect("without a room, changed tests are noticed", "changed" in str(verdict.fault), verdict)
+        expect("without a room, changed tests are noticed", "changed" in str(verdict.problem), verdict)
         verdict = await with_script("env | cut -d= -f1 | sort | tr '\\n' ' '; exit 1")
-        found = verdict.fault.split(": ", 1)[1].split()
+        found = verdict.problem.split(": ", 2)[2].split()
         wanted = [
             "HOME",
             "LANG",
@@ -308,9 +317,9 @@ async def check_tools(mixed, directory):
         )
         place.terms = replace(row.terms, command_timeout_sec=30)
         full = await use(place, "bash", 
-            "for i in $(seq 40); do head -c 10000000 /dev/zero > fill$i || exit 1; sleep 0.2; done"
+            "for i in $(seq 40); do head -c 10000000 /dev/zero > fill$i || exit 1; done"
         )
-        expect("a full workspace stops the command", "64 MiB" in full, full)
+        expect("a full workspace takes no more", "No space left" in full and "exit code: 1" in full, full)
         await fails("and is told by the file tools", "no space", "write_file", "more", "x")
         await use(place, "bash", "rm fill*")
         expect("memory is bounded", "MemoryError" in await use(place, "bash", "python3 -c 'bytearray(3 << 30)'"))
@@ -335,6 +344,52 @@ async def check_tools(mixed, directory):
         place.close()
 
 
+async def check_beside(mixed):
+    """What a policy could do beside its files: keys, hidden files, odd system calls. Each works without a room."""
+    core, loading, _room, judge, workspace, _ = modules(mixed)
+    package, row = core.load_package(), next(row for row in rows(loading, split="all") if row.task.task_id == SURVEY)
+
+    def here(program):
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd="/tmp")
+        return done.stdout + done.stderr
+
+    async def there(place, program):
+        await use(place, "write_file", "probe.py", program)
+        return await use(place, "bash", "python3 probe.py")
+
+    checks.plant_key()
+    expect("keys: without a room the trainer's is read", checks.CANARY in here(checks.KEYS))
+    expect("keys: without a room one is left", here(checks.KEYS.replace("READ", "x")).count("kept") == 1)
+    checks.plant_key()
+    first = await workspace.Workspace.open(package, row.task, row.terms)
+    second = await workspace.Workspace.open(package, row.task, row.terms)
+    try:
+        said = await there(first, checks.KEYS)
+        expect("keys: in a room it is not", "canary" not in said and "aec_bench_test" not in said, said)
+        said = await there(first, checks.KEYS.replace("READ", "message-of-a-rollout"))
+        expect("keys: a rollout cannot leave one", "kept" not in said and "not permitted" in said, said)
+        said = await there(second, checks.KEYS)
+        expect("keys: and none arrives", "message" not in said, said)
+        # System calls that this project's own rooms refuse.
+        free, bound = here(checks.CALLS), await there(first, checks.CALLS)
+        expect("calls: without a room they work", "clone_newuser ok" in free and "shmget ok" in free, free)
+        expect("calls: in a room none does", " ok" not in bound and bound.count("\n") >= 8, bound)
+        filters = [line for line in (await use(first, "bash", "cat /proc/self/status")).splitlines() if "Seccomp" in line]
+        expect("calls: there is a filter", filters[0].split()[1] == "2", filters)
+        # Files without a name, held open, mapped, and on their way through a socket.
+        limit = row.task.limits.storage_mb
+        free = here(checks.HIDDEN_FILES.replace("WHERE", tempfile.mkdtemp()).replace("LIMIT", str(limit)))
+        expect("hidden files: without a room they pass the limit", int(free.split()[0]) > 2 * limit, free)
+        for where in ("/workspace", "/logs"):
+            bound = await there(first, checks.HIDDEN_FILES.replace("WHERE", where).replace("LIMIT", str(limit)))
+            expect(f"hidden files: in {where} they count", int(bound.split()[0]) <= limit, bound)
+        bound = await use(first, "bash", "head -c 1000000 /dev/zero > after; stat -c %s after")
+        expect("hidden files: they are gone with their command", bound.strip() == "1000000", bound)
+    finally:
+        first.close()
+        second.close()
+
+
 async def check_cancel(mixed, temp):
     core, loading, _room, _judge, workspace, _ = modules(mixed)
     package, row = core.load_package(), next(row for row in rows(loading, split="all") if row.task.task_id == SURVEY)
@@ -347,26 +402,48 @@ async def check_cancel(mixed, temp):
     found = [name for name in filter(str.isdigit, os.listdir("/proc")) if b"987654" in read_cmdline(name)]
     expect("a cancelled command is gone", running.cancelled() and not found, found)
     expect("its files are there until then", checks.left(temp) != [])
+    holder = place.holder
+    expect("a process holds them", os.path.exists(f"/proc/{holder}"))
     del place, running
-    import gc
-
     gc.collect()
     expect("a forgotten workspace is removed", checks.left(temp) == [], checks.left(temp))
+    expect("and what held its files", not os.path.exists(f"/proc/{holder}"))
+    killed = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-B", __file__, "--cases", "-", "--inner", "killed", package.directory.parent, "-"),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    told, _ = await killed.communicate()
+    holder = int(told.split()[-1])
+    while os.path.exists(f"/proc/{holder}"):
+        await asyncio.sleep(0.02)
+    expect("a killed trainer leaves no holder", killed.returncode == -9)
+    shutil.rmtree(temp, ignore_errors=True)
+    os.makedirs(temp)
+
+
+async def be_killed(mixed):
+    """Opens a workspace, says what holds it, and is killed."""
+    core, loading, _room, _judge, workspace, _ = modules(mixed)
+    row = next(row for row in rows(loading, split="all") if row.task.task_id == SURVEY)
+    place = await workspace.Workspace.open(core.load_package(), row.task, row.terms)
+    print(place.holder, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def check_masks(single, temp):
     """A package inside a prefix that rooms can see must be hidden."""
     core, _, room, *_ = modules(single)
-    original, argv, prefix = room.interpreter, room._launcher_argv(0)[:-1], str(room.DIRECTORY.parent)
-    room.interpreter = lambda: (sys.executable, prefix)
-    room._launcher_argv = lambda *held: [*argv, *map(str, held)]
-    room._shown.cache_clear()
+    original, prefix = room.library, str(room.DIRECTORY.parent)
+    room.library = lambda: (*original(), prefix)
+    room._view.cache_clear()
     try:
+        view = room._view()
         expect(
-            "a package below a shown prefix is covered",
-            room._shown() == ((prefix,), (str(room.DIRECTORY),)),
-            room._shown(),
+            "a package below something shown is covered",
+            ("show", prefix) in view and ("cover", str(room.DIRECTORY)) in view,
+            view,
         )
+        expect("of /usr no more than needed is shown", not {"/usr", "/usr/local", "/usr/src"} & {path for _, path in view})
         limits = core.Limits(1, None, 9.0, 9.0, 9.0, 1, 1024, 64)
 
         async def look():
@@ -381,9 +458,18 @@ def check_masks(single, temp):
             seen,
         )
     finally:
-        room.interpreter = original
-        room._launcher_argv = lambda *held: [*argv, *map(str, held)]
-        room._shown.cache_clear()
+        room.library = original
+        room._view.cache_clear()
+    packages = [path for what, path in room._view() if what == "cover" and path.endswith("-packages")]
+    expect("installed packages are covered", packages != [], room._view())
+
+    async def installed():
+        with tempfile.TemporaryDirectory() as root:
+            script = f"ls -A {' '.join(packages)} /usr/local /usr/src 2>&1; python3 -c 'import pip'"
+            return await room.run(room.Command(("bash", "-c", script), "/", 9.0, limits, root=root), True)
+
+    seen = asyncio.run(installed())
+    expect("and not seen", "dist-info" not in seen.output and "No module named 'pip'" in seen.output, seen.output)
 
 
 def check_without_namespaces(arguments):
@@ -437,6 +523,9 @@ async def bare(single, mixed, cases):
 
 
 def everything(arguments, temp):
+    if arguments.inner == "killed":
+        asyncio.run(be_killed(checks.load(arguments.packages[0])))
+        return
     single, mixed = map(checks.load, arguments.packages)
     cases = json.loads(Path(arguments.cases).read_text())
     judged = [case for case in cases if not arguments.short or case["name"] in ("right", "partial", "nothing")]
@@ -456,6 +545,8 @@ def everything(arguments, temp):
         asyncio.run(check_faults(mixed, cases))
     with section("tools"):
         asyncio.run(check_tools(mixed, arguments.packages[1]))
+    with section("beside its files"):
+        asyncio.run(check_beside(mixed))
     with section("cancelling"):
         asyncio.run(check_cancel(mixed, temp))
     with section("masks"):

@@ -258,7 +258,7 @@ async def check_cheats(mixed, directory, temp, short):
     tricks = checks.cheats(directory, secrets)
     if short:
         tricks = {what: trick for what, trick in tricks.items() if what.startswith("P")}
-        expect("the short list of cheats", len(tricks) == 3, list(tricks))
+        expect("the short list of cheats", len(tricks) == 4, list(tricks))
     scripts = {
         what: [
             [call("bash", command=command)],
@@ -401,6 +401,7 @@ def main():
     parser.add_argument("packages", nargs=2, type=Path)
     arguments = parser.parse_args()
     temp = checks.own_temp()
+    checks.plant_key()
     cases = json.loads(Path(arguments.cases).read_text())
     try:
         single, mixed = map(checks.load, arguments.packages)

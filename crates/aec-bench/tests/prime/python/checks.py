@@ -1,5 +1,6 @@
 """What the check scripts share: reporting checks, loading packages, cheats and what they must not obtain."""
 
+import ctypes
 import importlib
 import itertools
 import json
@@ -12,6 +13,8 @@ import warnings
 from contextlib import contextmanager
 from pathlib import Path
 
+# A secret in the session keyring of a trainer.
+CANARY = "canary-of-the-trainer"
 FAILED = []
 COUNT = [0]
 NUMBERS = itertools.count(1)
@@ -90,6 +93,15 @@ def own_temp():
     return path
 
 
+def plant_key():
+    """Gives this process and its children a session keyring with a secret, as a trainer may have one."""
+    add, control = {"x86_64": (248, 250), "aarch64": (217, 219)}[os.uname().machine]
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.syscall(ctypes.c_long(control), ctypes.c_long(1), None)
+    secret = CANARY.encode()
+    libc.syscall(ctypes.c_long(add), b"user", b"aec_bench_test", secret, ctypes.c_long(len(secret)), ctypes.c_long(-3))
+
+
 def left(temp):
     return sorted(name for name in os.listdir(temp) if name.startswith("aec-bench"))
 
@@ -137,6 +149,13 @@ def cheats(package_directory, expected):
             secret,
         ),
         "P3 dump the environment": ("env; cat /proc/self/environ /proc/*/environ 2>&1 | tr '\\0' '\\n'", secret),
+        "P5 use what is beside the files": (
+            "\n".join(
+                f"python3 - <<'END'\n{program.strip()}\nEND"
+                for program in (KEYS, CALLS, SPACE)
+            ),
+            [*secret, CANARY, " ok\n", "unbounded"],
+        ),
         "read the package by its path": (
             f"ls -la {package} {files} 2>&1; cat {files}/* 2>&1 | head -c 20000; "
             f"python3 -c 'import {Path(package).name}' 2>&1",
@@ -170,6 +189,88 @@ def cheats(package_directory, expected):
             ["uid=0"],
         ),
     }
+
+
+# Reads what the session keyring holds, or keeps something there: the word READ is replaced by it.
+KEYS = '''
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+add, control = {"x86_64": (248, 250), "aarch64": (217, 219)}[os.uname().machine]
+session, word = ctypes.c_long(-3), b"READ"
+call = lambda *given: libc.syscall(*(ctypes.c_long(one) if isinstance(one, int) else one for one in given))
+if word != b"RE" b"AD":
+    kept = call(add, b"user", b"aec_bench_test", word, len(word), session)
+    print("kept" if kept > 0 else os.strerror(ctypes.get_errno()))
+else:
+    key = call(control, 10, session, b"user", b"aec_bench_test", 0)
+    buffer = ctypes.create_string_buffer(100)
+    size = call(control, 11, key, buffer, 100)
+    print(key, buffer.raw[:size] if size > 0 else os.strerror(ctypes.get_errno()))
+print(open("/proc/keys").read() if os.path.exists("/proc/keys") else "")
+'''
+
+# System calls that no command needs: each line says whether one worked.
+CALLS = '''
+import ctypes, os, socket
+libc = ctypes.CDLL(None, use_errno=True)
+numbers = {
+    "x86_64": {"keyctl": 250, "bpf": 321, "io_uring": 425, "userfaultfd": 323, "shmget": 29, "clone": 56, "msgget": 68},
+    "aarch64": {"keyctl": 219, "bpf": 280, "io_uring": 425, "userfaultfd": 282, "shmget": 194, "clone": 220, "msgget": 186},
+}[os.uname().machine]
+def call(name, *given):
+    number = ctypes.c_long(numbers[name])
+    done = libc.syscall(number, *map(ctypes.c_long, given))
+    if name == "clone" and done == 0:
+        os._exit(0)
+    return "ok" if done >= 0 else os.strerror(ctypes.get_errno())
+print("keyctl", call("keyctl", 0, -3, 1))
+print("bpf", call("bpf", 0, 0, 0))
+print("io_uring", call("io_uring", 1, 0))
+print("userfaultfd", call("userfaultfd", 0))
+print("shmget", call("shmget", 0, 4096, 0o1600))
+print("msgget", call("msgget", 0, 0o1600))
+print("clone_newuser", call("clone", 0x10000000 | 17, 0, 0, 0, 0))
+for family in (socket.AF_NETLINK, socket.AF_PACKET, 38):
+    try:
+        socket.socket(family, socket.SOCK_RAW if family != 38 else socket.SOCK_SEQPACKET)
+        print(family, "ok")
+    except OSError as error:
+        print(family, error.strerror)
+'''
+
+# Says whether the file system of the workspace is as large as a disk. What is written there counts, whatever its name.
+SPACE = '''
+import os
+space = os.statvfs("/workspace")
+print("unbounded" if space.f_frsize * space.f_blocks > 1 << 34 else "bounded")
+'''
+
+# Writes files without a name until there is no space, up to three times LIMIT MiB; says how many MiB it wrote.
+HIDDEN_FILES = '''
+import array, mmap, os, socket
+held, written, piece = [], 0, bytes(1 << 20)
+ours, theirs = socket.socketpair()
+try:
+    for number in range(3 * LIMIT // 4):
+        path = "WHERE/hidden%d" % number
+        if number % 2:
+            handle = os.open(path, os.O_RDWR | os.O_CREAT)
+            os.unlink(path)
+        else:
+            handle = os.open("WHERE", os.O_RDWR | os.O_TMPFILE)
+        for _ in range(4):
+            written += os.write(handle, piece) >> 20
+        if number % 3 == 0:
+            held.append(mmap.mmap(handle, 4096))
+            os.close(handle)
+        elif number % 3 == 1:
+            ours.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [handle]))])
+            os.close(handle)
+except OSError as error:
+    print(written, error)
+else:
+    print(written, "without an end")
+'''
 
 
 def verifier_secrets(package_directory):

@@ -7,8 +7,10 @@ use std::path::PathBuf;
 use aec_base::content::ContentStore;
 use aec_base::decimal::rounded;
 use aec_base::problem::Problem;
+use aec_base::staging::Staging;
 use aec_base::text;
 use aec_judge::audit::{Audit, AuditOptions, Tally};
+use aec_judge::cheat::CHEATERS;
 use aec_task::task::Task;
 use clap::{Args, ValueHint};
 use serde::Serialize;
@@ -68,7 +70,7 @@ pub(crate) fn audit(context: &Context, arguments: &AuditArguments) -> Result<Out
     let project = context.project(arguments.tasks_root.overrides(context)?)?;
     let (tasks, mut problems) = verify::find_tasks(&project, &arguments.tasks, arguments.dataset.as_deref())?;
     let judge = verify::judge(context, &arguments.sandbox);
-    let store = tempfile::Builder::new().prefix("aec-bench-").tempdir()?;
+    let store = Staging::scratch()?;
     let (everything, _) = verify::find_tasks(&project, &[], None)?;
     let mut audits = Vec::new();
     let steps = Steps::begin(context, Words { done: "audited", noun: "task" }, tasks.len())?;
@@ -79,7 +81,8 @@ pub(crate) fn audit(context: &Context, arguments: &AuditArguments) -> Result<Out
             .iter()
             .filter(|other| other.id != task.id && kind_of(other) == kind_of(task))
             .collect();
-        let options = AuditOptions { cheat: arguments.cheat, siblings: &siblings, cheated: Some(&cheated) };
+        let cheaters = if arguments.cheat { CHEATERS } else { &[] };
+        let options = AuditOptions { cheaters, siblings: &siblings, cheated: Some(&cheated) };
         let done = aec_judge::audit::audit(&judge, task, options, &ContentStore::new(store.path()))
             .map_err(|error| verify::freeze_failure(&error, task.id.as_str()))?;
         audits.push(done);

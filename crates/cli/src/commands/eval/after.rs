@@ -70,6 +70,8 @@ impl After {
             let into = ImportInto {
                 experiment: Some(experiment.clone()),
                 no_verify: false,
+                // The user has just had them given here, also by environments whose tasks this project does not have.
+                trust_rewards: true,
                 tasks_root: arguments.tasks.tasks_root.clone(),
                 sandbox: arguments.sandbox.clone(),
             };

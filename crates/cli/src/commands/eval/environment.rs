@@ -23,7 +23,7 @@ use aec_eval::results::payers::Payers;
 use aec_eval::worker::{self, EnvironmentRequest, WorkerCount, WorkerPool, discover::discover};
 use aec_model::client::{Model, Scope};
 use aec_model::endpoint::{Endpoint, Provider};
-use aec_model::gateway::{Gateway, Grant};
+use aec_model::gateway::{Gateway, Grant, MOST_CONNECTIONS};
 use aec_model::meter::{Account, Budget};
 use aec_model::routing::Target;
 use aec_package::interaction::HarnessMode;
@@ -431,7 +431,9 @@ impl EnvironmentGateway {
                 let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0"))?;
                 let address = listener.local_addr()?;
                 let gateway = self.gateway.clone();
-                runtime.spawn(async move { gateway.serve(listener, std::future::pending()).await });
+                runtime.spawn(async move {
+                    gateway.serve(listener, MOST_CONNECTIONS, std::future::pending()).await
+                });
                 *self.address.insert(address)
             }
         };

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use aec_base::problem::Problem;
 use aec_base::project::Project;
+use aec_base::staging::Staging;
 use aec_base::text::{count, printable};
 use aec_eval::FAMILY;
 use aec_eval::config::{EvalOptions, EvalSettings, ModelChoice, read_eval_file};
@@ -14,8 +15,10 @@ use aec_eval::event::EvalEvent;
 use aec_eval::heartbeat::{Heartbeat, HeartbeatOptions};
 use aec_eval::model_choice::choose;
 use aec_http::Proxies;
+use aec_model::client::Model;
 use aec_model::meter::{Amount, Budget};
 use aec_model::retry::RetryPolicy;
+use aec_run::affordable::unpayable;
 use aec_run::control::Control;
 use aec_run::terms::{Caps, over};
 use clap::{Args, ValueHint};
@@ -111,10 +114,7 @@ pub(crate) fn run(context: &Context, arguments: &EvalRunArguments) -> Result<Out
     problems.extend(opened.problems.iter().cloned());
     let after =
         prepared.iter().map(|one| After::of(&project, &one.settings)).collect::<Result<Vec<_>, _>>()?;
-    let signals = {
-        let _entered = runtime.enter();
-        Signals::catch()?
-    };
+    let signals = Signals::catch_in(&runtime)?;
     let control = Control::default();
     let shown = Shown {
         full_screen: arguments.tui,
@@ -124,7 +124,7 @@ pub(crate) fn run(context: &Context, arguments: &EvalRunArguments) -> Result<Out
     let events = EventLog::open(context, &arguments.events, "eval run")?;
     let mut progress = EvalProgress::new(context, shown, events, control.clone())?;
     let heart = start_heart(&project, &runtime, &prepared, &progress)?;
-    let scratch = tempfile::Builder::new().prefix("aec-bench-").tempdir()?;
+    let scratch = Staging::scratch()?;
     let mut opener = EvaluationOpener {
         context,
         arguments,
@@ -141,6 +141,13 @@ pub(crate) fn run(context: &Context, arguments: &EvalRunArguments) -> Result<Out
         evaluations.push(evaluation);
     }
     limit(&opened, models::experiment_budget(&project), &arguments.budget, &evaluations);
+    let unpayable: Vec<Problem> = opened_models(&opened, &names)?
+        .iter()
+        .filter_map(|model| unpayable(model, None, &opened.run))
+        .collect();
+    if !unpayable.is_empty() {
+        return Err(unpayable.into());
+    }
     progress.on(&EvalEvent::Started(evaluations.iter().map(|one| one.started.clone()).collect()));
     let ended = runtime.block_on(async {
         tokio::spawn(crate::commands::run::listen(signals, control.clone()));
@@ -301,6 +308,12 @@ fn open_models(
             Ok(())
         })?;
     Ok((opened, names))
+}
+
+/// The models of these names.
+fn opened_models(opened: &Models, names: &[String]) -> Result<Vec<Model>, Failure> {
+    let model = |name: &String| opened.client.model(name, None).map_err(|error| Problem::from(error).into());
+    names.iter().map(model).collect()
 }
 
 fn data(ended: &[Ended], begun: Instant) -> Data<'_> {

@@ -24,16 +24,18 @@ use aec_evolve::workspace::candidate::Candidate;
 use aec_evolve::workspace::{Held, Workspace};
 use aec_judge::judge::Judge;
 use aec_ledger::layout::Ledger;
+use aec_model::meter::{AccountKind, Budget};
 use aec_model::money::MicroDollars;
 use aec_model::retry::RetryPolicy;
+use aec_run::affordable::unpayable;
 use aec_run::agents;
-use aec_run::plan::{Plan, SandboxChoice};
+use aec_run::plan::Plan;
 use aec_run::planning::Frame;
 use aec_run::terms::{Caps, Terms, over};
 use aec_task::selection::SelectionTable;
 use serde::Serialize;
 
-use crate::arguments::{SandboxArgument, SandboxLevel};
+use crate::arguments::SandboxArgument;
 use crate::commands::evolve::carry::{Told, carry_out};
 use crate::commands::evolve::{CarryArguments, feedback};
 use crate::commands::generate::task::engines;
@@ -61,22 +63,6 @@ pub(crate) fn open_project(context: &Context, arguments: &CarryArguments) -> Res
     overrides.extend(arguments.ledger_root.overrides(context)?);
     // The budget in the flags is for all sessions of the run, so it does not go through the settings.
     models::project_with(context, &arguments.endpoints, &Caps::default(), overrides)
-}
-
-pub(crate) fn sandbox(argument: &SandboxArgument) -> SandboxChoice {
-    match argument.sandbox {
-        SandboxLevel::Namespaces => SandboxChoice::Namespaces,
-        SandboxLevel::None => SandboxChoice::None,
-    }
-}
-
-/// Engines are isolated in the same way as trials.
-pub(crate) fn as_argument(sandbox: SandboxChoice) -> SandboxArgument {
-    let sandbox = match sandbox {
-        SandboxChoice::Namespaces => SandboxLevel::Namespaces,
-        SandboxChoice::None => SandboxLevel::None,
-    };
-    SandboxArgument { sandbox }
 }
 
 /// The candidate in the workspace. A run keeps it in git; a dry run does not.
@@ -314,25 +300,41 @@ pub(crate) fn prepare(
     // A problem that would prevent every step from being planned prevents the run from beginning.
     let mut problems = frame.step(&[], Vec::new(), vec![agent.clone()], 1).err().unwrap_or_default();
     let plan = frame.opening(vec![agent]);
-    problems.extend(agents::prepare(&plan, &project.root, &models.client).err().unwrap_or_default());
+    let agents = agents::prepare(&plan, &project.root, &models.client).unwrap_or_else(|found| {
+        problems.extend(found);
+        Vec::new()
+    });
     if !problems.is_empty() {
         return Err(problems.into());
     }
     let judge = judge(context, project, &plan)?;
+    let dollars =
+        |limit: Option<f64>| Budget { money: limit.and_then(MicroDollars::from_dollars), tokens: None };
+    let all = models.run.open(opened.kind.name(), dollars(settings.max_cost_usd));
+    let trials = all.open(AccountKind::Evaluations, dollars(settings.eval_budget_usd));
+    let trials = trials.open(AccountKind::Trial, planning::trial_budget(project));
+    for agent in &agents {
+        let model = agent.model.as_ref();
+        problems.extend(model.and_then(|model| unpayable(model, Some(&agent.parameters.sampling), &trials)));
+    }
     let voices = settings.evolvers.iter().chain(&settings.classifier);
     for voice in voices {
-        if let Err(error) = models.client.model(&voice.model, None) {
-            let problem = Problem::from(error);
-            if !problems.iter().any(|known| known.what == problem.what) {
-                problems.push(problem);
-            }
+        let found = match models.client.model(&voice.model, None) {
+            Ok(model) => unpayable(&model, None, &all),
+            Err(error) => Some(error.into()),
+        };
+        if let Some(problem) = found
+            && !problems.iter().any(|known| known.what == problem.what)
+        {
+            problems.push(problem);
         }
     }
     let supply = Supply::open(
         places,
         settings,
         division,
-        template.map(|template| (template, engines(context, &as_argument(settings.sandbox)))),
+        // Engines are isolated in the same way as trials.
+        template.map(|template| (template, engines(context, &SandboxArgument::from(settings.sandbox)))),
         run,
         directory,
     );

@@ -89,10 +89,7 @@ pub(crate) fn carry_out(
     settings.concurrency = terms.concurrency.unwrap_or(settings.concurrency);
     let workspace_shown = project.shown(workspace.path()).to_owned();
     let runtime = models::runtime()?;
-    let signals = {
-        let _entered = runtime.enter();
-        Signals::catch()?
-    };
+    let signals = Signals::catch_in(&runtime)?;
     let mut problems = models.problems.clone();
     problems.extend(supply.remarks.iter().cloned());
     let ledger = Ledger::new(project.settings.path(Setting::Ledger));
@@ -141,6 +138,7 @@ pub(crate) fn carry_out(
         solver: settings.solver.clone(),
         client: models.client.clone(),
         account: trial_account,
+        trial_budget: planning::trial_budget(&project),
         contents: ledger.contents(),
     };
     let journal = Arc::new(told.journal(&directory, &progress)?);

@@ -9,7 +9,7 @@ use aec_evolve::workspace::Workspace;
 use clap::{Args, ValueHint};
 
 use crate::arguments::SandboxArgument;
-use crate::commands::evolve::begin::{Opened, begin, first, open_project, sandbox};
+use crate::commands::evolve::begin::{Opened, begin, first, open_project};
 use crate::commands::evolve::{CarryArguments, git};
 use crate::commands::planning::{self};
 use crate::context::Context;
@@ -39,7 +39,7 @@ pub(crate) fn evolve(context: &Context, arguments: &EvolveRunArguments) -> Resul
     let workspace = Workspace::open(git(context)?, &told.workspace)?;
     let held = (!arguments.dry_run).then(|| workspace.hold()).transpose()?;
     let baseline = first(&workspace, arguments.dry_run)?;
-    let sandbox = sandbox(&arguments.sandbox);
+    let sandbox = arguments.sandbox.choice();
     let backend = planning::backend(&project);
     let settings = Settings::of_evolution(&told, &baseline.manifest, backend, sandbox);
     let opened = Opened { project, workspace, held, settings, kind: Kind::Evolution, baseline };

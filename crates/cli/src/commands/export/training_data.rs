@@ -12,7 +12,6 @@ use aec_report::glance::each_record;
 use clap::{Args, ValueHint};
 use serde::Serialize;
 
-use crate::commands::ledger::ask;
 use crate::commands::report::{ChosenTrials, Source, write};
 use crate::context::Context;
 use crate::failure::Failure;
@@ -66,8 +65,8 @@ pub(crate) fn export(
 ) -> Result<Outcome, Failure> {
     let source = Source::open(context, &arguments.chosen.experiments, &arguments.chosen.filter)?;
     let contents = source.ledger.contents();
-    let ((read, problems), _) = ask(&source.project, &source.ledger, |index| {
-        each_record(&source.ledger, index, &source.filter, |record| Conversation::read(record, &contents))
+    let ((read, problems), _) = source.ask(|index, filter| {
+        each_record(&source.ledger, index, filter, |record| Conversation::read(record, &contents))
     })?;
     let unfit = |kind: Unfit| read.iter().filter(|one| one.as_ref().err() == Some(&kind)).count();
     let (not_public, unreadable) = (unfit(Unfit::NotPublic), unfit(Unfit::NoConversation));

@@ -7,7 +7,7 @@ use aec_base::problem::Problem;
 use aec_base::secret::Secret;
 use aec_base::settings::Setting;
 use aec_model::client::Scope;
-use aec_model::gateway::{Gateway, Grant};
+use aec_model::gateway::{Gateway, Grant, MOST_CONNECTIONS};
 use aec_model::meter::{Account, Budget};
 use aec_model::money::MicroDollars;
 use aec_model::retry::RetryPolicy;
@@ -184,11 +184,11 @@ async fn run(
             stopping.wait_for(|stop| *stop).await.ok();
         }
     };
-    let tcp = gateway.serve(tcp, stopped());
+    let tcp = gateway.serve(tcp, MOST_CONNECTIONS, stopped());
     let unix = async {
         match unix {
             None => Ok(()),
-            Some(unix) => gateway.serve(unix, stopped()).await,
+            Some(unix) => gateway.serve(unix, MOST_CONNECTIONS, stopped()).await,
         }
     };
     let twice = async {

@@ -7,14 +7,14 @@ use aec_base::problem::Problem;
 use aec_base::secret::Redactor;
 use aec_base::text;
 use aec_ledger::FAMILY;
-use aec_ledger::export::{self, Existing, ExportError, Exported, Format};
+use aec_ledger::export::{self, Chosen, Existing, ExportError, Exported, Format};
 use aec_ledger::index::{Attempts, Index};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueHint};
 use serde::Serialize;
 
 use crate::arguments::LedgerRootArgument;
-use crate::commands::ledger::{RecordFilterArguments, ask_filtered, open, shorten};
+use crate::commands::ledger::{RecordFilterArguments, ask_filtered, open, shorten, withheld};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{self, Outcome};
@@ -62,9 +62,11 @@ pub(crate) fn export(context: &Context, arguments: &LedgerExportArguments) -> Re
     let attempts = if arguments.latest_attempts { Attempts::Latest } else { Attempts::All };
     let filter = arguments.filter.filter(&ledger, attempts)?;
     let (files, mut problems) = ask_filtered(&project, &ledger, &filter, Index::files)?;
+    let withheld = withheld(&ledger, &filter)?;
+    let chosen = Chosen { files: &files, withheld: &withheld };
     let exported = if to_stdout {
         let lines = ScrubbedLines { to: io::stdout(), redactor: context.redactor(), line: Vec::new() };
-        match export::export(&ledger, &files, format, lines) {
+        match export::export(&ledger, chosen, format, lines) {
             // A reader that closed the pipe, as `| head` does, has what it wanted.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Exported::default(),
             exported => exported?,
@@ -72,7 +74,7 @@ pub(crate) fn export(context: &Context, arguments: &LedgerExportArguments) -> Re
     } else {
         let existing = if arguments.force { Existing::Replace } else { Existing::Keep };
         let path = context.absolute(&arguments.output)?;
-        export::export_to(&ledger, &files, format, &path, existing)?
+        export::export_to(&ledger, chosen, format, &path, existing)?
     };
     // Broken records that the index has reported already are not reported again.
     let mut found = exported.problems.clone();
@@ -86,7 +88,13 @@ pub(crate) fn export(context: &Context, arguments: &LedgerExportArguments) -> Re
     }
     let records = text::count(data.exported.records, "record");
     let shown = data.file.to_string_lossy();
-    Ok(outcome.remark(format!("Wrote {records} to {}.", text::printable(&shown))))
+    let outcome = outcome.remark(format!("Wrote {records} to {}.", text::printable(&shown)));
+    Ok(match data.exported.withheld {
+        0 => outcome,
+        count => {
+            outcome.remark(format!("{} withheld; the file has a row for each.", text::count(count, "trial")))
+        }
+    })
 }
 
 fn format(arguments: &LedgerExportArguments) -> Result<Format, Failure> {

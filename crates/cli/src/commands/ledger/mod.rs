@@ -18,11 +18,13 @@ use aec_base::settings::Setting;
 use aec_base::text;
 use aec_judge::verdict::Outcome as TrialOutcome;
 use aec_ledger::FAMILY;
+use aec_ledger::expected::Absent;
 use aec_ledger::index::{Attempts, FIELDS, Filter, FindError, Index, IndexError, Refreshed, Row, Totals};
 use aec_ledger::layout::Ledger;
+use aec_report::withheld::fitting;
 use clap::{Args, Subcommand};
 
-use crate::arguments::LedgerRootArgument;
+use crate::arguments::{JobsRootArgument, LedgerRootArgument};
 use crate::commands::ledger::annotate::LedgerAnnotateArguments;
 use crate::commands::ledger::export::LedgerExportArguments;
 use crate::commands::ledger::list::LedgerListArguments;
@@ -98,6 +100,19 @@ pub(crate) fn open(context: &Context, root: &LedgerRootArgument) -> Result<(Proj
     Ok((project, ledger))
 }
 
+/// The same with the directory of raw trial outputs that the user named.
+pub(crate) fn open_with_jobs(
+    context: &Context,
+    root: &LedgerRootArgument,
+    jobs: &JobsRootArgument,
+) -> Result<(Project, Ledger), Failure> {
+    let mut overrides = root.overrides(context)?;
+    overrides.extend(jobs.overrides(context)?);
+    let project = context.project(overrides)?;
+    let ledger = Ledger::new(project.settings.path(Setting::Ledger));
+    Ok((project, ledger))
+}
+
 /// The experiments that the user named, which must exist, or else all experiments.
 pub(crate) fn experiments(ledger: &Ledger, named: &[String]) -> Result<Vec<Name>, Failure> {
     if named.is_empty() {
@@ -151,6 +166,19 @@ pub(crate) fn field(filter: &str) -> Result<(String, String), Failure> {
     let problem = Problem::error(format!("records have no field `{}`", text::printable(field)))
         .why(format!("the fields are {}", names.join(", ")));
     Err(Failure::usage(problem.fix(text::near_or(field, &names, "name one of them"))))
+}
+
+/// The trials of a filter's experiments that packages withheld and that the filter would accept.
+pub(crate) fn withheld(ledger: &Ledger, filter: &Filter) -> Result<Vec<Absent>, Failure> {
+    let mut found = Vec::new();
+    for experiment in experiments(ledger, &filter.experiments)? {
+        found.extend(withheld_in(ledger, &experiment)?);
+    }
+    Ok(fitting(&found, filter).cloned().collect())
+}
+
+pub(crate) fn withheld_in(ledger: &Ledger, experiment: &Name) -> Result<Vec<Absent>, Failure> {
+    aec_run::absent::withheld(ledger, experiment).map_err(|problem| (*problem).into())
 }
 
 /// Queries the index, and returns problems with files that could not be indexed beside the answer.
@@ -244,12 +272,12 @@ pub(crate) fn totals_text(totals: &Totals, noun: &str) -> String {
     if outcomes.is_empty() {
         return text::count(totals.count, noun);
     }
-    let counted: usize =
-        totals.outcomes.iter().filter(|(outcome, _)| outcome.is_counted()).map(|(_, count)| count).sum();
-    let mean = totals
-        .mean_reward
-        .map(|mean| format!("; mean reward {} of {counted}", rounded(mean, 3)))
-        .unwrap_or_default();
+    let counted = totals.counted();
+    let mark = if totals.unknown.is_some() { "*" } else { "" };
+    let mean =
+        totals.mean_reward.map(|mean| format!("; mean reward {}{mark} of {counted}", rounded(mean, 3)));
+    let unknown = totals.unknown.map(|unknown| format!("; *{}", unknown.text(counted)));
+    let mean = [mean, unknown].into_iter().flatten().collect::<String>();
     let cost = aec_base::decimal::cost(totals.cost_usd, totals.without_cost);
     let counts = format!("{}: {}", text::count(totals.count, noun), outcomes.join(", "));
     // A trial is counted by its last attempt; `runs status` shows what earlier attempts cost.

@@ -8,7 +8,7 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::arguments::LedgerRootArgument;
-use crate::commands::ledger::{index_failure, open, shorten, totals_text};
+use crate::commands::ledger::{index_failure, open, shorten, totals_text, withheld_in};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
@@ -36,6 +36,11 @@ pub(crate) fn reindex(context: &Context, arguments: &LedgerReindexArguments) -> 
     let refreshed = index.rebuild().map_err(index_failure)?;
     let mut problems = refreshed.problems;
     shorten(&project, &mut problems);
+    let mut summaries = index.summaries().map_err(index_failure)?;
+    for summary in &mut summaries {
+        let withheld = withheld_in(&ledger, &summary.experiment_id)?;
+        summary.trials.note_withheld(withheld.len());
+    }
     let data = Data {
         index: index.is_kept().then(|| project.shown(&ledger.index_file()).to_path_buf()),
         // Another process may have added some of them meanwhile.
@@ -43,7 +48,7 @@ pub(crate) fn reindex(context: &Context, arguments: &LedgerReindexArguments) -> 
             .count(&Filter { attempts: Attempts::All, ..Filter::default() })
             .map_err(index_failure)?,
         broken: refreshed.broken,
-        experiments: index.summaries().map_err(index_failure)?,
+        experiments: summaries,
     };
     let outcome = Outcome::new(context.format, &data, || {
         let line = |summary: &Summary| {

@@ -10,8 +10,8 @@ use aec_ledger::repair::{Action, Mode, Repaired, repair as repair_ledger};
 use clap::Args;
 use serde::Serialize;
 
-use crate::arguments::LedgerRootArgument;
-use crate::commands::ledger::{experiments, index_failure, open, shorten};
+use crate::arguments::{JobsRootArgument, LedgerRootArgument};
+use crate::commands::ledger::{experiments, index_failure, open_with_jobs, shorten};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
@@ -29,6 +29,8 @@ pub(crate) struct LedgerRepairArguments {
     pub(crate) dry_run: bool,
     #[command(flatten)]
     pub(crate) ledger_root: LedgerRootArgument,
+    #[command(flatten)]
+    pub(crate) jobs_root: JobsRootArgument,
 }
 
 #[derive(Serialize)]
@@ -41,7 +43,7 @@ struct Data {
 }
 
 pub(crate) fn repair(context: &Context, arguments: &LedgerRepairArguments) -> Result<Outcome, Failure> {
-    let (project, ledger) = open(context, &arguments.ledger_root)?;
+    let (project, ledger) = open_with_jobs(context, &arguments.ledger_root, &arguments.jobs_root)?;
     let experiments = experiments(&ledger, &arguments.experiments)?;
     let mode = if arguments.dry_run { Mode::DryRun } else { Mode::Repair };
     let mut repaired = repair_ledger(&ledger, &project.settings.path(Setting::Jobs), &experiments, mode)?;
@@ -86,6 +88,9 @@ fn line(project: &Project, action: &Action, mode: Mode) -> String {
         }
         Action::Restored { file } => {
             ("restored", "would restore", format!("{} from the journal", shown(file)))
+        }
+        Action::LaidOut { directory } => {
+            ("laid out", "would lay out", format!("{} again, from the contents", shown(directory)))
         }
     };
     format!("{} {rest}\n", if mode == Mode::DryRun { planned } else { done })

@@ -167,6 +167,7 @@ fn lines(data: &Data) -> Vec<(&'static str, String)> {
 
 fn reward_text(record: &TrialRecord) -> String {
     let judged = record.evaluation.as_ref().map(|evaluation| match evaluation.judged {
+        _ if evaluation.trusted => "judged elsewhere, trusted because of --trust-rewards",
         Judged::Native => "judged natively",
         Judged::Room => "judged in a clean room",
         Judged::Elsewhere => "judged elsewhere",

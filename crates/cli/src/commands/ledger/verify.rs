@@ -2,13 +2,15 @@
 
 use aec_base::digest::Digest;
 use aec_base::problem::Problem;
+use aec_base::settings::Setting;
 use aec_base::text;
-use aec_ledger::verify::{Depth, Verified, check_head, verify as verify_experiment};
+use aec_ledger::index::IndexAudit;
+use aec_ledger::verify::{Depth, Scope, Verified, check_head, verify as verify_experiment};
 use clap::Args;
 use serde::Serialize;
 
-use crate::arguments::LedgerRootArgument;
-use crate::commands::ledger::{experiments, open, shorten};
+use crate::arguments::{JobsRootArgument, LedgerRootArgument};
+use crate::commands::ledger::{experiments, open_with_jobs, shorten};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Outcome, problem_text};
@@ -29,6 +31,8 @@ pub(crate) struct LedgerVerifyArguments {
     pub(crate) quick: bool,
     #[command(flatten)]
     pub(crate) ledger_root: LedgerRootArgument,
+    #[command(flatten)]
+    pub(crate) jobs_root: JobsRootArgument,
 }
 
 #[derive(Serialize)]
@@ -38,7 +42,7 @@ struct Data {
 }
 
 pub(crate) fn verify(context: &Context, arguments: &LedgerVerifyArguments) -> Result<Outcome, Failure> {
-    let (project, ledger) = open(context, &arguments.ledger_root)?;
+    let (project, ledger) = open_with_jobs(context, &arguments.ledger_root, &arguments.jobs_root)?;
     let experiments = experiments(&ledger, &arguments.experiments)?;
     let head = arguments.head.as_deref().map(head).transpose()?;
     if head.is_some() && experiments.len() != 1 {
@@ -46,16 +50,19 @@ pub(crate) fn verify(context: &Context, arguments: &LedgerVerifyArguments) -> Re
         return Err(Failure::usage(problem));
     }
     let depth = if arguments.quick { Depth::Quick } else { Depth::Full };
-    let mut problems = Vec::new();
+    let jobs = project.settings.path(Setting::Jobs);
+    let scope = Scope { ledger: &ledger, jobs: &jobs };
+    let mut index = IndexAudit::open(&ledger);
+    let mut problems = index.as_ref().map(IndexAudit::problems).unwrap_or_default();
     let mut verified = Vec::with_capacity(experiments.len());
     for experiment in &experiments {
-        let mut found = verify_experiment(&ledger, experiment, depth)?;
+        let mut found = verify_experiment(&scope, index.as_mut(), experiment, depth)?;
         problems.append(&mut found.problems);
         problems.extend(head.and_then(|head| check_head(&found, head)));
         verified.push(found);
     }
     shorten(&project, &mut problems);
-    let data = Data { is_clean: problems.is_empty(), experiments: verified };
+    let data = Data { is_clean: !problems.iter().any(Problem::counts), experiments: verified };
     let outcome = Outcome::new(context.format, &data, || {
         let mut shown: String = problems.iter().map(problem_text).collect();
         shown.extend(data.experiments.iter().map(|found| line(found, depth)));

@@ -6,6 +6,7 @@ use aec_base::content::ContentStore;
 use aec_base::decimal::rounded;
 use aec_base::problem::Problem;
 use aec_base::settings::Setting;
+use aec_base::staging::Staging;
 use aec_base::text::count;
 use aec_model::check::Checking;
 use aec_model::meter::Unpriced;
@@ -80,7 +81,7 @@ pub(crate) fn smoke(context: &Context, arguments: &PrimeSmokeArguments) -> Resul
         .map_err(|error| unusable(&error, "export the package again"))?;
     let judge = judge(context, &arguments.sandbox);
     let tasks = Catalogue::load(&exported.project.settings.path(Setting::Tasks)).tasks;
-    let store = tempfile::Builder::new().prefix("aec-bench-").tempdir()?;
+    let store = Staging::scratch()?;
     let most = arguments.num_examples.max(1);
     narrator.say("Playing the reference solutions here first …");
     let trials = trials(&exported.manifest, &tasks, &judge, &ContentStore::new(store.path()), most)

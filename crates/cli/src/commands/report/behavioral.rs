@@ -19,7 +19,7 @@ use aec_run::terms::Caps;
 use clap::{Args, ValueHint};
 use serde::Serialize;
 
-use crate::commands::ledger::{ask, number};
+use crate::commands::ledger::number;
 use crate::commands::models::{EndpointsArgument, TapeArguments};
 use crate::commands::report::classifier::{self, Classified};
 use crate::commands::report::{ChosenTrials, Source, write_json};
@@ -154,8 +154,8 @@ pub(crate) fn behavioral(
 fn read(source: &Source) -> Result<(Vec<Analysed>, Vec<Problem>), Failure> {
     let tools = declared_tools(source);
     let contents = source.ledger.contents();
-    let ((analysed, unread), mut problems) = ask(&source.project, &source.ledger, |index| {
-        each_record(&source.ledger, index, &source.filter, |record| {
+    let ((analysed, unread), mut problems) = source.ask(|index, filter| {
+        each_record(&source.ledger, index, filter, |record| {
             let own = tools.get(&record.task.task_id).cloned().unwrap_or_default();
             let trace = transcript::of_record(record, &contents).map(|events| trace_of(record, events, own));
             let (features, labels) = match &trace {
@@ -176,6 +176,7 @@ fn read(source: &Source) -> Result<(Vec<Analysed>, Vec<Problem>), Failure> {
         })
     })?;
     problems.extend(unread);
+    problems.extend(source.withheld_note()?);
     Ok((analysed, problems))
 }
 

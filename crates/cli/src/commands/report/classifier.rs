@@ -160,7 +160,7 @@ fn place(cache: &Path, key: Digest) -> PathBuf {
 
 fn look_up(cache: &Path, key: Digest) -> Option<Label> {
     let text = read_text(&place(cache, key), LABEL_LIMIT, Links::Refuse).ok()?;
-    serde_json::from_str(&text).ok()
+    aec_base::json::from_str(&text).ok()
 }
 
 /// Saves a label in the cache. If that fails, the label is used all the same and requested again next time.

@@ -6,11 +6,12 @@ use aec_base::decimal::{self, rounded};
 use aec_base::problem::Problem;
 use aec_base::text::printable;
 use aec_report::compare::{Arm, Comparison, Metric, Part, Question, Sample, Side, compare as weigh};
+use aec_report::faults::FaultRate;
 use aec_report::glance::each_record;
 use aec_report::selection::Selection;
 use clap::Args;
 
-use crate::commands::ledger::{ask, number};
+use crate::commands::ledger::number;
 use crate::commands::report::{ReportFilterArguments, Source};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
@@ -93,13 +94,16 @@ fn arm(
     if agent.is_some() {
         source.filter.agent = agent;
     }
-    source.selection()?;
+    let (selection, _) = source.selection()?;
+    problems.extend(selection.foreign().map(Problem::note));
     let contents = source.ledger.contents();
-    let ((samples, unread), more) = ask(&source.project, &source.ledger, |index| {
-        each_record(&source.ledger, index, &source.filter, |record| Sample::read(record, &contents))
+    let ((samples, unread), more) = source.ask(|index, filter| {
+        each_record(&source.ledger, index, filter, |record| Sample::read(record, &contents))
     })?;
     problems.extend(unread);
     problems.extend(more);
+    let withheld = source.withheld()?.into_iter().map(|absent| absent.planned);
+    let withheld = withheld.map(|planned| planned.map(|planned| (planned.task_id, planned.task_revision)));
     let agents: BTreeSet<&str> = samples.iter().map(|sample| sample.facts.agent.as_str()).collect();
     if agents.len() > 1 {
         let names: Vec<String> = agents.iter().map(|agent| format!("{experiment}/{agent}")).collect();
@@ -108,7 +112,7 @@ fn arm(
             .fix("name one of them");
         return Err(Failure::usage(problem));
     }
-    Ok(Arm { name: named.to_owned(), samples })
+    Ok(Arm { name: named.to_owned(), samples, withheld: withheld.collect() })
 }
 
 fn different(comparison: &Comparison) -> Failure {
@@ -165,6 +169,20 @@ fn remarks(comparison: &Comparison) -> String {
             test.other_only,
             chance(Some(test.p_value))
         ));
+    }
+    for rate in &comparison.fault_rates {
+        text.push_str(&format!(
+            "faults of {} that are not part of its mean: {} of {}\n",
+            printable(&rate.agent),
+            rate.faults,
+            rate.trials
+        ));
+    }
+    if let Some(rate) = comparison.fault_rates.first() {
+        text.push_str(&format!("such a difference in faults by chance: p {}\n", chance(Some(rate.p_value))));
+    }
+    for note in comparison.fault_rates.iter().filter_map(FaultRate::note) {
+        text.push_str(&format!("Note: {}.\n", printable(&note)));
     }
     let power = &comparison.power;
     if let Some(smallest) = power.minimal_detectable_effect {

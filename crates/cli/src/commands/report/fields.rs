@@ -6,7 +6,6 @@ use aec_report::glance::each_record;
 use clap::Args;
 use serde::Serialize;
 
-use crate::commands::ledger::ask;
 use crate::commands::report::{ChosenTrials, Source};
 use crate::context::Context;
 use crate::failure::Failure;
@@ -41,10 +40,10 @@ pub(crate) fn fields(context: &Context, arguments: &ReportFieldsArguments) -> Re
     arguments.table.apply(&[&COLUMNS, &EXAMPLES])?;
     let source = Source::open(context, &arguments.chosen.experiments, &arguments.chosen.filter)?;
     source.selection()?;
-    let ((marks, unread), mut problems) = ask(&source.project, &source.ledger, |index| {
-        each_record(&source.ledger, index, &source.filter, Marks::of)
-    })?;
+    let ((marks, unread), mut problems) =
+        source.ask(|index, filter| each_record(&source.ledger, index, filter, Marks::of))?;
     problems.extend(unread);
+    problems.extend(source.withheld_note()?);
     let trials = marks.len();
     let marks: Vec<Marks> = marks.into_iter().flatten().collect();
     let mut families = put_together(&marks);

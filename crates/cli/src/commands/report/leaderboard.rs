@@ -7,7 +7,7 @@ use aec_report::leaderboard::{Leaderboard, leaderboard as rank};
 use clap::Args;
 
 use crate::commands::ledger::number;
-use crate::commands::report::{ReportFilterArguments, Source, UnitArgument, dollars, span};
+use crate::commands::report::{ReportFilterArguments, Source, UnitArgument, dollars, mean, span};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
@@ -36,15 +36,18 @@ pub(crate) struct ReportLeaderboardArguments {
     pub(crate) table: TableArguments,
 }
 
-const COLUMNS: [&str; 11] = [
+const COLUMNS: [&str; 14] = [
     "RANK",
     "AGENT",
     "HARNESS",
     "MODEL",
     "MEAN",
     "95 % INTERVAL",
+    "FAULTS AS 0",
     "SOLVED",
     "WORST",
+    "FAULTS",
+    "CRASHED",
     "TASKS",
     "USD",
     "USD/SOLVED",
@@ -81,7 +84,7 @@ pub(crate) fn leaderboard(
 }
 
 fn board_text(board: &Leaderboard) -> String {
-    let spare = ["USD/SOLVED", "TASKS", "WORST", "HARNESS", "USD"];
+    let spare = ["USD/SOLVED", "TASKS", "WORST", "HARNESS", "USD", "MODEL"];
     let mut table = Table::new(COLUMNS).spare(spare).cut(["AGENT", "HARNESS", "MODEL"]);
     for row in &board.rows {
         let rank = match (row.rank, row.ranks) {
@@ -95,10 +98,13 @@ fn board_text(board: &Leaderboard) -> String {
             row.agent.clone(),
             row.harness.clone(),
             row.model.clone().unwrap_or_else(|| "-".to_owned()),
-            number(group.mean_reward, 3),
+            mean(group),
             span(group.interval),
+            number(group.denominators.as_run, 3),
             format!("{} of {}", group.solved, group.counted),
             number(group.denominators.worst_case, 3),
+            group.faults.uncounted.to_string(),
+            group.faults.crashed.to_string(),
             group.tasks.to_string(),
             dollars(group),
             number(group.cost_per_solved, 4),

@@ -11,19 +11,25 @@ pub(crate) mod traces;
 use std::path::Path;
 
 use aec_base::decimal::rounded;
+use aec_base::name::Name;
 use aec_base::problem::{Problem, Severity};
 use aec_base::project::Project;
-use aec_ledger::index::{Attempts, Filter};
+use aec_base::settings::Setting;
+use aec_ledger::expected::Absent;
+use aec_ledger::index::{Attempts, Filter, Index, IndexError, Refreshed};
 use aec_ledger::layout::Ledger;
+use aec_ledger::verify::{Depth, Scope, verify};
 use aec_report::group::{Group, Unit};
 use aec_report::selection::Selection;
 use aec_report::stats::Interval;
+use aec_run::absent::expected_plan;
 use aec_run::plan::Plan;
-use aec_run::session::current_plan;
 use clap::{Args, Subcommand, ValueEnum};
 
 use crate::arguments::LedgerRootArgument;
-use crate::commands::ledger::{ask_filtered, experiments, field, open};
+use crate::commands::ledger::{
+    ask_filtered, experiments, field, index_failure, number, open, shorten, withheld,
+};
 use crate::commands::report::behavioral::ReportBehavioralArguments;
 use crate::commands::report::compare::ReportCompareArguments;
 use crate::commands::report::fields::ReportFieldsArguments;
@@ -91,6 +97,9 @@ pub(crate) struct ReportFilterArguments {
     /// Only trials whose field has this value, such as family=bolt-group-loading
     #[arg(long, value_name = "FIELD=VALUE")]
     pub(crate) filter: Vec<String>,
+    /// Read the records instead of the index, and refuse if `ledger verify` finds anything
+    #[arg(long)]
+    pub(crate) verified: bool,
     #[command(flatten)]
     pub(crate) ledger_root: LedgerRootArgument,
 }
@@ -123,6 +132,8 @@ pub(crate) struct Source {
     pub(crate) project: Project,
     pub(crate) ledger: Ledger,
     pub(crate) filter: Filter,
+    /// Present if the report must not believe the index beside the records.
+    records: Option<(Index, Vec<Problem>)>,
 }
 
 impl Source {
@@ -152,13 +163,83 @@ impl Source {
             attempts: Attempts::Latest,
             ..Filter::default()
         };
-        Ok(Self { project, ledger, filter })
+        let mut source = Self { project, ledger, filter, records: None };
+        if arguments.verified {
+            source.verify()?;
+            source.read_records()?;
+        }
+        Ok(source)
+    }
+
+    /// Makes the report of the records themselves: whoever can write beside them could have changed the index.
+    pub(crate) fn read_records(&mut self) -> Result<(), Failure> {
+        if self.records.is_none() {
+            let made = Index::of_records(&self.ledger, &self.filter.experiments);
+            let (index, Refreshed { mut problems, .. }) = made.map_err(index_failure)?;
+            shorten(&self.project, &mut problems);
+            self.records = Some((index, problems));
+        }
+        Ok(())
+    }
+
+    /// Refuses if the records are not what the runs wrote.
+    fn verify(&self) -> Result<(), Failure> {
+        let jobs = self.project.settings.path(Setting::Jobs);
+        let scope = Scope { ledger: &self.ledger, jobs: &jobs };
+        let mut found = Vec::new();
+        for experiment in self.experiments()? {
+            found.extend(verify(&scope, None, &experiment, Depth::Quick)?.problems);
+        }
+        found.retain(Problem::counts);
+        shorten(&self.project, &mut found);
+        if found.is_empty() { Ok(()) } else { Err(Failure::input(found)) }
+    }
+
+    /// The experiments that the user named, or all.
+    fn experiments(&self) -> Result<Vec<Name>, Failure> {
+        experiments(&self.ledger, &self.filter.experiments)
+    }
+
+    /// Asks the index, or the records where the index must not be believed.
+    pub(crate) fn ask<T>(
+        &self,
+        question: impl Fn(&Index, &Filter) -> Result<T, IndexError>,
+    ) -> Result<(T, Vec<Problem>), Failure> {
+        match &self.records {
+            Some((index, problems)) => {
+                Ok((question(index, &self.filter).map_err(index_failure)?, problems.clone()))
+            }
+            None => ask_filtered(&self.project, &self.ledger, &self.filter, question),
+        }
+    }
+
+    /// Trials that packages withheld and that the filter would accept.
+    pub(crate) fn withheld(&self) -> Result<Vec<Absent>, Failure> {
+        withheld(&self.ledger, &self.filter)
+    }
+
+    /// The same as advice, for reports that show trials one by one.
+    pub(crate) fn withheld_note(&self) -> Result<Option<Problem>, Failure> {
+        let count = self.withheld()?.len();
+        Ok((count > 0).then(|| {
+            let what = match count {
+                1 => "1 trial was withheld by the package that it came with".to_owned(),
+                _ => format!("{count} trials were withheld by the packages that they came with"),
+            };
+            Problem::note(what)
+                .why("this report does not show them; `evaluate` says what they may do to the mean")
+        }))
     }
 
     /// The selected trials, including planned trials without a record.
     pub(crate) fn selection(&self) -> Result<(Selection, Vec<Problem>), Failure> {
-        let (mut selection, mut problems) =
-            ask_filtered(&self.project, &self.ledger, &self.filter, Selection::read)?;
+        let (mut selection, mut problems) = self.ask(Selection::read)?;
+        selection.note_withheld(&self.withheld()?, &self.filter);
+        for experiment in self.experiments()? {
+            if self.ledger.is_package(&experiment).map_err(|problem| Failure::from(*problem))? {
+                selection.packages.insert(experiment.to_string());
+            }
+        }
         let (plans, unreadable) = self.plans(&selection);
         for plan in &plans {
             selection.note_missing(&plan.expected(), &self.filter);
@@ -178,8 +259,8 @@ impl Source {
     fn plans(&self, selection: &Selection) -> (Vec<Plan>, Vec<Problem>) {
         let (mut plans, mut problems) = (Vec::new(), Vec::new());
         for experiment in &selection.experiments {
-            let Ok(name) = aec_base::name::Name::parse(&experiment.id) else { continue };
-            match current_plan(&self.ledger.experiment(&name)) {
+            let Ok(name) = Name::parse(&experiment.id) else { continue };
+            match expected_plan(&self.ledger.experiment(&name)) {
                 Ok(plan) => plans.extend(plan),
                 Err(found) => problems.extend(
                     found.into_iter().map(|problem| Problem { severity: Severity::Warning, ..problem }),
@@ -233,4 +314,9 @@ pub(crate) fn write(path: &Path, bytes: &[u8], force: bool) -> Result<(), Failur
     }
     aec_base::file::write_atomic(path, bytes)
         .map_err(|error| Failure::environment(Problem::error(error.to_string()).in_file(path)))
+}
+
+/// The mean reward of a group; `*` marks one that is not of all trials.
+pub(crate) fn mean(group: &Group) -> String {
+    format!("{}{}", number(group.mean_reward, 3), group.mark())
 }

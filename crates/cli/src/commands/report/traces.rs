@@ -8,7 +8,7 @@ use aec_report::trace::TraceFacts;
 use aec_report::traces::{Traces, traces as put_together};
 use clap::{Args, ValueHint};
 
-use crate::commands::ledger::{ask, number};
+use crate::commands::ledger::number;
 use crate::commands::report::{ChosenTrials, Source, write_json};
 use crate::context::Context;
 use crate::failure::Failure;
@@ -63,13 +63,14 @@ pub(crate) fn traces(context: &Context, arguments: &ReportTracesArguments) -> Re
     source.selection()?;
     let contents = source.ledger.contents();
     let quote = arguments.show_text;
-    let ((facts, unread), mut problems) = ask(&source.project, &source.ledger, |index| {
-        each_record(&source.ledger, index, &source.filter, |record| {
+    let ((facts, unread), mut problems) = source.ask(|index, filter| {
+        each_record(&source.ledger, index, filter, |record| {
             let facts = TraceFacts::read(record, &contents);
             if quote { facts } else { facts.without_text() }
         })
     })?;
     problems.extend(unread);
+    problems.extend(source.withheld_note()?);
     let report = put_together(facts);
     let mut outcome = Outcome::new(context.format, &report, || traces_text(&report, arguments.limit))?;
     if let Some(path) = &arguments.output {
@@ -141,7 +142,8 @@ fn trial_cells(facts: &TraceFacts) -> [String; 16] {
         Some(most) => format!("{}/{most}", facts.turns_used),
         None => facts.turns_used.to_string(),
     };
-    let tokens = facts.tokens_in.zip(facts.tokens_out).map(|(read, written)| (read + written).to_string());
+    let tokens =
+        facts.tokens_in.zip(facts.tokens_out).map(|(read, written)| read.saturating_add(written).to_string());
     [
         facts.trial_id.to_string(),
         facts.task_id.clone(),

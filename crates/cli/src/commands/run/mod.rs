@@ -1,5 +1,6 @@
 //! `aec-bench run`.
 
+mod limits;
 mod problems;
 pub(crate) mod submit;
 pub(crate) mod wait;
@@ -16,20 +17,21 @@ use aec_base::settings::{Backend, Setting};
 use aec_base::text;
 use aec_container::Containers;
 use aec_harbor::run::{Harbor, HarborRun};
-use aec_judge::judge::{Isolation, Judge, Surface};
+use aec_judge::judge::{Judge, Surface};
 use aec_judge::pool::Pool;
 use aec_ledger::layout::Ledger;
 use aec_model::client::Client;
 use aec_model::gateway::Gateway;
-use aec_model::meter::{Account, Meter};
+use aec_model::meter::{Account, Amount, Meter};
 use aec_model::retry::RetryPolicy;
+use aec_run::affordable::unaffordable;
 use aec_run::agents;
 use aec_run::campaign::{self, Campaign, InProcess, Options, Work};
 use aec_run::control::Control;
 use aec_run::demand::demand;
 use aec_run::event::{RunEnded, RunEvent, StopReason};
 use aec_run::harness::PreparedAgent;
-use aec_run::plan::{Plan, PlannedTrial, SandboxChoice};
+use aec_run::plan::{Plan, PlannedTrial};
 use aec_run::planning::{Made, load, make};
 use aec_run::resume::{Past, Rerun};
 use aec_run::session::{Beginning, Shard, current_plan};
@@ -40,13 +42,14 @@ use aec_task::task::Task;
 use clap::{Args, ValueEnum, ValueHint};
 use serde::Serialize;
 
-use crate::arguments::LedgerRootArgument;
+use crate::arguments::{JobsRootArgument, LedgerRootArgument};
 use crate::commands::ledger::find_experiment;
 use crate::commands::models::TapeArguments;
 use crate::commands::plan::{PlanArguments, Preview, variables_remark};
 use crate::commands::planning::{self, Asked, VERSION};
-use crate::commands::run::problems::{found, refuse_unpriced};
+use crate::commands::run::problems::found;
 use crate::commands::run::worker::Worker;
+use crate::commands::verify::isolation_of;
 use crate::commands::{containers, harbor, modal, models};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
@@ -204,7 +207,7 @@ pub(crate) struct RunArguments {
     /// Continue this experiment: run what is missing of its plan
     #[arg(long, value_name = "EXP", conflicts_with_all = PLANNING, conflicts_with = "locked")]
     pub(crate) resume: Option<String>,
-    /// Rerun trials: `failed` (any fault), `infra` (faults that are not the agent's), or the id of a trial
+    /// Rerun trials: `infra` or `failed` (faults that are not the agent's), or the id of a trial
     #[arg(long, value_name = "WHICH")]
     pub(crate) rerun: Vec<String>,
     /// Allow this plan to differ from the experiment's earlier plan, and add its trials
@@ -227,9 +230,8 @@ pub(crate) struct RunArguments {
     pub(crate) tape: TapeArguments,
     #[command(flatten)]
     pub(crate) ledger_root: LedgerRootArgument,
-    /// Use this directory for raw trial outputs instead of the configured one
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub(crate) jobs_root: Option<String>,
+    #[command(flatten)]
+    pub(crate) jobs_root: JobsRootArgument,
     #[command(flatten)]
     pub(crate) engine: EngineArguments,
 }
@@ -283,8 +285,7 @@ pub(crate) fn run(context: &Context, arguments: &RunArguments) -> Result<Outcome
     }
     if arguments.dry_run {
         let PreparedRun { project, plan, tasks, variables, problems } = &prepared;
-        let cap = terms.caps.budget(models::experiment_budget(project)).money;
-        let mut preview = Preview::new(context, project, plan, tasks, &trials, &rerun, cap)?;
+        let mut preview = Preview::new(context, project, plan, tasks, &trials, &rerun, &terms.caps)?;
         if plan.conditions.backend == Backend::Harbor {
             preview.harbor_jobs = harbor::preview(context, project, plan, tasks, &trials, &rerun, &terms)?;
         }
@@ -318,7 +319,7 @@ struct How<'a> {
 fn prepare(context: &Context, arguments: &RunArguments) -> Result<PreparedRun, Failure> {
     let roots = [
         (Setting::Ledger, arguments.ledger_root.ledger_root.as_deref(), "--ledger-root"),
-        (Setting::Jobs, arguments.jobs_root.as_deref(), "--jobs-root"),
+        (Setting::Jobs, arguments.jobs_root.jobs_root.as_deref(), "--jobs-root"),
     ];
     if arguments.locked.is_none() && arguments.resume.is_none() {
         let Asked { project, request, variables } = planning::read(context, &arguments.plan, &roots)?;
@@ -381,7 +382,7 @@ struct Begun {
 fn begin(
     context: &Context,
     project: &Project,
-    plan: &Plan,
+    (plan, tasks): (&Plan, &[Task]),
     trials: &[PlannedTrial],
     how: &How<'_>,
     options: &Options,
@@ -392,15 +393,21 @@ fn begin(
     let ledger = Ledger::new(project.settings.path(Setting::Ledger));
     let jobs = project.settings.path(Setting::Jobs);
     let runtime = models::runtime()?;
-    let signals = {
-        let _entered = runtime.enter();
-        Signals::catch()?
-    };
+    let signals = Signals::catch_in(&runtime)?;
+    // Failing to clean up after killed runs must not stop this one.
+    aec_base::staging::sweep(&std::env::temp_dir(), false).ok();
+    let limits = limits::check(plan)?;
     let opened = models::open(context, project, tape, RetryPolicy::default(), terms.caps.unpriced())?;
-    let problems = opened.problems.clone();
+    let problems = opened.problems.iter().cloned().chain(limits).collect();
     let agents = agents::prepare(plan, &project.root, &opened.client)?;
+    let budget = terms.caps.budget(models::experiment_budget(project));
     if tape.replay.is_none() {
-        refuse_unpriced(project, terms, &agents)?;
+        opened.run.limit(budget, Amount::default());
+        let trial = planning::trial_budget(project);
+        let unaffordable = unaffordable(tasks, &plan.conditions, &agents, &opened.run, trial);
+        if !unaffordable.is_empty() {
+            return Err(unaffordable.into());
+        }
     }
     let judge = judge(context, project, plan)?;
     let models = tape.name();
@@ -408,7 +415,6 @@ fn begin(
     let beginning =
         Beginning { ledger: &ledger, jobs: &jobs, plan, shard, extend, models, terms, named, own };
     let (campaign, past) = Campaign::begin(&beginning)?;
-    let budget = terms.caps.budget(models::experiment_budget(project));
     let account = match worker {
         Some(worker) => worker.account(budget, &opened)?,
         None => {
@@ -476,7 +482,7 @@ fn perform(
         Backend::Harbor => Some(harbor::open(context, &project, &plan, &tasks, how.tape)?),
         Backend::Local | Backend::Docker | Backend::Modal => None,
     };
-    let begun = begin(context, &project, &plan, &trials, how, &options, display)?;
+    let begun = begin(context, &project, (&plan, &tasks), &trials, how, &options, display)?;
     let Begun { runtime, signals, campaign, past, mut progress, shared, control, client, problems: noticed } =
         begun;
     problems.extend(noticed);
@@ -572,10 +578,7 @@ pub(crate) fn judge(context: &Context, project: &Project, plan: &Plan) -> Result
         Backend::Local | Backend::Harbor => None,
     };
     Ok(Judge {
-        isolation: match plan.conditions.sandbox {
-            SandboxChoice::Namespaces => Isolation::Room,
-            SandboxChoice::None => Isolation::None,
-        },
+        isolation: isolation_of(plan.conditions.sandbox),
         python: python::find(context.search_path().as_deref()),
         surface: Surface::default(),
         pool: Some(Arc::new(Pool::default())),
@@ -618,8 +621,7 @@ fn rerun(which: &[String], trials: &[PlannedTrial]) -> Result<Rerun, Failure> {
     let mut rerun = Rerun::default();
     for word in which {
         match word.as_str() {
-            "failed" => rerun.failed = true,
-            "infra" => rerun.infra = true,
+            "failed" | "infra" => rerun.infra = true,
             id => {
                 let fitting: BTreeSet<&Name> = trials
                     .iter()

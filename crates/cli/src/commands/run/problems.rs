@@ -1,48 +1,9 @@
-//! The problems of a run: what it refuses before it begins, and what it found.
-
-use std::sync::Arc;
+//! The problems that a run found.
 
 use aec_base::problem::Problem;
-use aec_base::project::Project;
-use aec_base::settings::Setting;
 use aec_base::text;
 use aec_judge::verdict::Outcome as TrialOutcome;
-use aec_model::meter::Unpriced;
 use aec_run::event::{RunEnded, StopReason};
-use aec_run::harness::PreparedAgent;
-use aec_run::terms::Terms;
-
-use crate::commands::{models, planning};
-use crate::failure::Failure;
-
-/// Refuses agents whose models have no price, if a budget in dollars holds: it would stop the run at their first call.
-pub(super) fn refuse_unpriced(
-    project: &Project,
-    terms: &Terms,
-    agents: &[Arc<PreparedAgent>],
-) -> Result<(), Failure> {
-    let budgets = [
-        terms.caps.budget(models::experiment_budget(project)),
-        planning::trial_budget(project),
-        models::budget(project, Setting::DayDollars, Setting::DayTokens),
-    ];
-    if terms.caps.unpriced() == Unpriced::Allow || budgets.iter().all(|budget| budget.money.is_none()) {
-        return Ok(());
-    }
-    let mut problems: Vec<Problem> = Vec::new();
-    for agent in agents {
-        let Some((model, missing)) =
-            agent.model.as_ref().and_then(|model| Some((model, model.missing_price()?)))
-        else {
-            continue;
-        };
-        let what = format!("the model {} has no price", text::printable(model.name()));
-        let problem = Problem::error(what).id("E063").about(&agent.name);
-        let why = "its cost is not known, so the budget in dollars cannot hold";
-        problems.push(problem.why(why).fix(missing.ways_out()));
-    }
-    if problems.is_empty() { Ok(()) } else { Err(Failure::input(problems)) }
-}
 
 /// The problems of a run, for the exit code and the envelope.
 pub(super) fn found(ended: &RunEnded) -> Vec<Problem> {
@@ -74,6 +35,19 @@ pub(super) fn found(ended: &RunEnded) -> Vec<Problem> {
                     .fix(format!("see `aec-bench ledger list -e {}`, then `{resume}`", ended.experiment_id)),
             );
         }
+    }
+    for tally in ended.agents.iter().filter(|tally| tally.crashed > 0) {
+        let agent = tally.agent.as_ref().map(ToString::to_string).unwrap_or_default();
+        let said = tally.traceback.as_deref().and_then(|said| said.lines().last()).unwrap_or_default();
+        let trials = text::count(tally.crashed, "trial");
+        let problem = if tally.only_crashed() {
+            Problem::error(format!("the program of {agent} crashed in every trial ({trials})"))
+        } else {
+            Problem::note(format!("the program of {agent} crashed in {trials} of {}", tally.executed))
+        };
+        let problem = problem.id("E063").fix("correct the program or what it needs; these trials count as 0");
+        let problem = if said.is_empty() { problem } else { problem.why(text::printable(said)) };
+        problems.push(problem);
     }
     problems
 }

@@ -16,8 +16,9 @@ use aec_cluster::sbatch::{self, Resources};
 use aec_cluster::slurm::{Slurm, Which};
 use aec_cluster::{FAMILY, environment};
 use aec_ledger::layout::{ExperimentDirectory, Ledger};
-use aec_model::meter::{Budget, Unpriced};
+use aec_model::meter::{Amount, Budget};
 use aec_model::retry::RetryPolicy;
+use aec_run::affordable::unaffordable;
 use aec_run::agents;
 use aec_run::campaign::Waiting;
 use aec_run::demand::demand;
@@ -25,11 +26,12 @@ use aec_run::plan::{Plan, PlannedTrial};
 use aec_run::resume::{Past, Rerun, to_do};
 use aec_run::session::{Beginning, prepare};
 use aec_run::terms::{self, Terms};
+use aec_task::task::Task;
 use serde::Serialize;
 
 use crate::commands::models::TapeArguments;
 use crate::commands::plan::{Preview, variables_remark};
-use crate::commands::planning::VERSION;
+use crate::commands::planning::{self, VERSION};
 use crate::commands::run::wait::{self, Submission};
 use crate::commands::run::{EngineArguments, EngineChoice, PreparedRun, RunArguments};
 use crate::commands::{modal, models};
@@ -142,8 +144,7 @@ pub(crate) fn submit(
     }
     let shards = arguments.engine.shards.unwrap_or(1) as usize;
     if arguments.dry_run {
-        let cap = terms.caps.budget(models::experiment_budget(&project)).money;
-        let mut preview = Preview::new(context, &project, &plan, &tasks, trials, rerun, cap)?;
+        let mut preview = Preview::new(context, &project, &plan, &tasks, trials, rerun, &terms.caps)?;
         if plan.conditions.backend == Backend::Modal {
             let demand = demand(&plan, &tasks, &preview.to_run(trials))?;
             preview.modal = Some(modal::preview(context, &project, &plan.credentials, &demand));
@@ -160,7 +161,7 @@ pub(crate) fn submit(
     let submits = arguments.engine.engine == EngineChoice::Slurm && !arguments.engine.render;
     // Everything that can fail is checked before anything is written.
     let slurm = if submits { Some(find_slurm(context, shards)?) } else { None };
-    needs(context, arguments, &project, &plan)?;
+    needs(context, arguments, &project, (&plan, &tasks), terms)?;
     let ledger = Ledger::new(project.settings.path(Setting::Ledger));
     let directory = ledger.experiment(&plan.experiment_id);
     if let Some(slurm) = &slurm {
@@ -187,12 +188,21 @@ fn find_slurm(context: &Context, shards: usize) -> Result<Slurm, Failure> {
 }
 
 /// Opens models and agents as a worker will, so that a missing key is found here and not on every node.
-fn needs(context: &Context, arguments: &RunArguments, project: &Project, plan: &Plan) -> Result<(), Failure> {
+fn needs(
+    context: &Context,
+    arguments: &RunArguments,
+    project: &Project,
+    (plan, tasks): (&Plan, &[Task]),
+    terms: &Terms,
+) -> Result<(), Failure> {
     // Opening a recording would start it.
     let tape = TapeArguments { replay: arguments.tape.replay.clone(), ..TapeArguments::default() };
-    let opened = models::open(context, project, &tape, RetryPolicy::default(), Unpriced::Allow)?;
-    agents::prepare(plan, &project.root, &opened.client)?;
-    Ok(())
+    let opened = models::open(context, project, &tape, RetryPolicy::default(), terms.caps.unpriced())?;
+    let agents = agents::prepare(plan, &project.root, &opened.client)?;
+    opened.run.limit(terms.caps.budget(models::experiment_budget(project)), Amount::default());
+    let trial = planning::trial_budget(project);
+    let unaffordable = unaffordable(tasks, &plan.conditions, &agents, &opened.run, trial);
+    if unaffordable.is_empty() { Ok(()) } else { Err(unaffordable.into()) }
 }
 
 /// Refuses to submit an experiment whose jobs are still in the queue.

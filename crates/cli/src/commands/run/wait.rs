@@ -82,10 +82,7 @@ pub(crate) fn wait(
     }
     let runtime = models::runtime()?;
     // The user may send a signal as soon as the next line is printed.
-    let signals = {
-        let _entered = runtime.enter();
-        Signals::catch()?
-    };
+    let signals = Signals::catch_in(&runtime)?;
     let mut outlet = match context.format {
         Format::Text if !context.quiet => Some(Outlet::stderr(context.color)?),
         _ => None,

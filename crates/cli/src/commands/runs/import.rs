@@ -7,8 +7,12 @@ use aec_base::problem::Problem;
 use aec_base::settings::Setting;
 use aec_base::text;
 use aec_ledger::layout::Ledger;
-use aec_ledger::package::import::{Demands, Destination, Imported, Mode, import as import_package};
+use aec_ledger::package::import::{
+    Claim, Demands, Destination, Imported, Mode, Rewards, import as import_package,
+};
 use aec_ledger::package::signature::PublicKey;
+use aec_run::import::KnownTasks;
+use aec_task::catalogue::Catalogue;
 use clap::{Args, ValueHint};
 use serde::Serialize;
 
@@ -41,6 +45,9 @@ pub(crate) struct RunsImportArguments {
     /// Also write the files of all attempts into paths.jobs
     #[arg(long)]
     pub(crate) jobs: bool,
+    /// Let rewards count that were not given for the tasks of this project; reports say so
+    #[arg(long)]
+    pub(crate) trust_rewards: bool,
 }
 
 #[derive(Serialize)]
@@ -66,17 +73,35 @@ pub(crate) fn import(context: &Context, arguments: &RunsImportArguments) -> Resu
     let ledger = Ledger::new(project.settings.path(Setting::Ledger));
     let annotations = project.settings.path(Setting::Feedback).join("annotations");
     let jobs = project.settings.path(Setting::Jobs);
-    let to = Destination {
-        ledger: &ledger,
-        annotations: &annotations,
-        jobs: arguments.jobs.then_some(jobs.as_path()),
+    let to =
+        Destination { ledger: &ledger, annotations: &annotations, jobs: &jobs, lays_out: arguments.jobs };
+    let tasks = Catalogue::load(&project.settings.path(Setting::Tasks)).tasks;
+    let known = KnownTasks::new(&tasks);
+    let objection = |claim: &Claim| {
+        let why = known.objection(&claim.task_id, claim.task_revision).map(str::to_owned);
+        why.or_else(|| {
+            claim.was_trusted.then(|| "it counted there only because the user trusted it".to_owned())
+        })
     };
+    let rewards = Rewards { objection: &objection, trust: arguments.trust_rewards };
     let mode = if arguments.dry_run { Mode::Try } else { Mode::Take(context.created_at()?) };
-    let mut imported = import_package(&context.absolute(&arguments.file)?, &to, &demands, &mode)?;
+    let mut imported = import_package(&context.absolute(&arguments.file)?, &to, &demands, &rewards, &mode)?;
     let problems = std::mem::take(&mut imported.problems);
     let data = Data { dry_run: arguments.dry_run, imported: &imported };
     let outcome = Outcome::new(context.format, &data, || describe(&imported))?.problems(problems);
     let outcome = remarks(&imported.counts).into_iter().fold(outcome, Outcome::remark);
+    let many = |count: u64, noun: &str| text::count(usize::try_from(count).unwrap_or(usize::MAX), noun);
+    let outcome = match (imported.unverified, imported.trusted) {
+        (0, 0) => outcome,
+        (0, trusted) => outcome.remark(format!(
+            "{} counts only because you trust the package; reports say so.",
+            many(trusted, "reward")
+        )),
+        (unverified, _) => outcome.remark(format!(
+            "{} not for a task of this project: unverified, in no mean (--trust-rewards lets them count).",
+            many(unverified, "reward")
+        )),
+    };
     let outcome = match imported.annotations_kept {
         0 => outcome,
         kept => outcome.remark(format!("{kept} files of annotations were not taken: the ledger has others.")),

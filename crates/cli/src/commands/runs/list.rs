@@ -3,6 +3,7 @@
 use aec_base::decimal::rounded;
 use aec_base::settings::Setting;
 use aec_run::status::{State, Status, status as status_of};
+use aec_run::tally::AgentTally;
 use clap::Args;
 use serde::Serialize;
 
@@ -74,10 +75,21 @@ fn list_text(data: &ListData) -> String {
             run.state.name().to_owned(),
             format!("{} of {planned}", run.all.executed),
             run.all.scored().to_string(),
-            run.all.mean_reward().map_or_else(|| "-".to_owned(), |mean| rounded(mean, 3)),
+            mean_text(&run.all),
             cost(run.past.spent.money, run.unpriced),
             run.sessions.last().map_or_else(|| "-".to_owned(), |session| session.started_at.to_string()),
         ]);
     }
-    table.render()
+    let mut text = table.render();
+    for run in &data.runs {
+        if let Some(unknown) = run.all.unknown {
+            text.push_str(&format!("*{}: {}\n", run.experiment_id, unknown.text(run.all.counted())));
+        }
+    }
+    text
+}
+
+fn mean_text(tally: &AgentTally) -> String {
+    let mark = if tally.unknown.is_some() { "*" } else { "" };
+    tally.mean_reward().map_or_else(|| format!("-{mark}"), |mean| format!("{}{mark}", rounded(mean, 3)))
 }

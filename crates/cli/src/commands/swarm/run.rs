@@ -9,7 +9,7 @@ use aec_evolve::workspace::Workspace;
 use clap::{Args, ValueHint};
 
 use crate::arguments::SandboxArgument;
-use crate::commands::evolve::begin::{Opened, begin, below_tasks, first, open_project, sandbox};
+use crate::commands::evolve::begin::{Opened, begin, below_tasks, first, open_project};
 use crate::commands::evolve::{CarryArguments, git};
 use crate::commands::planning::{self};
 use crate::context::Context;
@@ -44,7 +44,7 @@ pub(crate) fn swarm(context: &Context, arguments: &SwarmRunArguments) -> Result<
     let held = (!arguments.dry_run).then(|| workspace.hold()).transpose()?;
     let baseline = first(&workspace, arguments.dry_run)?;
     let tasks = told.task_path.as_deref().map(|path| below_tasks(&project, path)).transpose()?;
-    let sandbox = sandbox(&arguments.sandbox);
+    let sandbox = arguments.sandbox.choice();
     let backend = planning::backend(&project);
     let settings = Settings::of_swarm(&told, &baseline.manifest, tasks, backend, sandbox);
     let opened = Opened { project, workspace, held, settings, kind: Kind::Swarm, baseline };

@@ -10,7 +10,7 @@ use crate::progress::text::clean_line;
 const SHOWN: usize = 2_000;
 
 pub(crate) fn lines(row: &[u8], environment: &str, redactor: &Redactor) -> Vec<String> {
-    let Ok(row) = serde_json::from_slice::<Value>(row) else { return Vec::new() };
+    let Ok(row) = aec_base::json::from_slice::<Value>(row) else { return Vec::new() };
     let number = |key: &str| row.get(key).and_then(Value::as_i64).unwrap_or_default();
     let title =
         format!("{environment} example {} rollout {}", number("example_id"), number("rollout_number"));
@@ -59,7 +59,7 @@ fn message_lines(message: &Value, redactor: &Redactor) -> Vec<String> {
         lines.push(say(role, &content));
     }
     for call in message["tool_calls"].as_array().into_iter().flatten() {
-        let call = match call.as_str().map(serde_json::from_str::<Value>) {
+        let call = match call.as_str().map(aec_base::json::from_str::<Value>) {
             Some(Ok(call)) => call,
             _ => call.clone(),
         };

@@ -1,6 +1,7 @@
 //! The result of a run: planned against executed trials for each agent, and what the run took.
 
 use aec_base::decimal::rounded;
+use aec_base::name::Name;
 use aec_base::text::printable;
 use aec_judge::verdict::Outcome;
 use aec_run::event::{RunEnded, StopReason};
@@ -13,6 +14,7 @@ use crate::table::{Table, paragraph};
 pub(crate) fn summary_text(ended: &RunEnded) -> String {
     let mut text = tally_table(&ended.agents, &ended.all);
     text.push('\n');
+    text.push_str(&crashes(&ended.agents));
     text.push_str(&format!(
         "{} in {}: {}, {}, {} tokens\n",
         many(ended.recorded, "attempt"),
@@ -45,7 +47,7 @@ pub(crate) fn summary_text(ended: &RunEnded) -> String {
 }
 
 /// The columns of the table of planned against executed trials, with one for each outcome.
-pub(crate) const TALLY_COLUMNS: [&str; 11] = [
+pub(crate) const TALLY_COLUMNS: [&str; 12] = [
     "agent",
     "planned",
     "executed",
@@ -55,6 +57,7 @@ pub(crate) const TALLY_COLUMNS: [&str; 11] = [
     "verifier_fault",
     "cancelled",
     "unverified",
+    "crashed",
     "missing",
     "mean reward",
 ];
@@ -65,6 +68,7 @@ pub(crate) fn tally_table(agents: &[AgentTally], all: &AgentTally) -> String {
         .keyed()
         .spare([
             "missing",
+            "crashed",
             "unverified",
             "cancelled",
             "verifier_fault",
@@ -76,19 +80,45 @@ pub(crate) fn tally_table(agents: &[AgentTally], all: &AgentTally) -> String {
     for tally in agents.iter().chain([all]) {
         table.row(cells(tally));
     }
-    table.render()
+    let mut text = table.render();
+    for tally in agents.iter().chain([all]) {
+        if let Some(unknown) = tally.unknown {
+            let name = tally.agent.as_ref().map_or("all", Name::as_str);
+            text.push_str(&format!("*{name}: {}\n", unknown.text(tally.counted())));
+        }
+    }
+    text
 }
 
 fn cells(tally: &AgentTally) -> Vec<String> {
     let outcomes = Outcome::ALL.map(|outcome| tally.outcomes.get(&outcome).copied().unwrap_or(0));
-    let numbers = [tally.planned, tally.executed].into_iter().chain(outcomes).chain([tally.missing()]);
+    let others = [tally.crashed, tally.missing()];
+    let numbers = [tally.planned, tally.executed].into_iter().chain(outcomes).chain(others);
     let mut cells = vec![tally.agent.as_ref().map_or_else(|| "all".to_owned(), ToString::to_string)];
     cells.extend(numbers.map(|number| grouped(number as u64)));
     cells.push(match tally.mean_reward() {
-        Some(mean) => format!("{} of {}", rounded(mean, 4), grouped(tally.counted() as u64)),
+        Some(mean) => {
+            let mark = if tally.unknown.is_some() { "*" } else { "" };
+            format!("{}{mark} of {}", rounded(mean, 4), grouped(tally.counted() as u64))
+        }
         None => format!("{UNKNOWN} of 0"),
     });
     cells
+}
+
+/// What the program of each agent printed when it crashed, as it wrote it.
+fn crashes(agents: &[AgentTally]) -> String {
+    let mut text = String::new();
+    for tally in agents {
+        let (Some(agent), Some(said)) = (&tally.agent, &tally.traceback) else { continue };
+        let crashed = many(tally.crashed, "trial");
+        text.push_str(&format!("the program of {agent} crashed in {crashed}; it wrote last:\n"));
+        for line in said.lines() {
+            text.push_str(&format!("    {}\n", printable(line)));
+        }
+        text.push('\n');
+    }
+    text
 }
 
 fn count(number: u64, noun: &str) -> String {

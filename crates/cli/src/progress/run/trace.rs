@@ -256,6 +256,7 @@ mod tests {
                     usage,
                     cost: Some(MicroDollars(4_200)),
                     tokens_at_most: None,
+                    implausible: None,
                 }),
                 ..Event::default()
             },

@@ -31,7 +31,7 @@ impl Dialect for OpenAiChat {
     }
 
     fn decode(&self, body: &[u8]) -> Result<Reply, Failure> {
-        match serde_json::from_slice(body) {
+        match aec_base::json::from_slice(body) {
             Ok(Node::Object(body)) => decode::reply(body),
             Ok(_) => Err(malformed("the body", "an object")),
             Err(error) => {

@@ -70,7 +70,7 @@ impl Answer {
             self.done = true;
             return Ok(());
         }
-        let Ok(Node::Object(chunk)) = serde_json::from_str(data) else {
+        let Ok(Node::Object(chunk)) = aec_base::json::from_str(data) else {
             let message = format!("a chunk of the stream is not a JSON object: {}", excerpt(data));
             return Err(Failure::passing(FailureKind::Protocol, message));
         };

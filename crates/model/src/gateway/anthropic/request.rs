@@ -106,7 +106,7 @@ impl Keys {
 
 /// Decodes the body of an agent's request, or says what is wrong with it.
 pub fn decode_request(body: &[u8]) -> Result<Inbound, String> {
-    let body = serde_json::from_slice(body).map_err(|error| format!("body: not JSON: {error}"))?;
+    let body = aec_base::json::from_slice(body).map_err(|error| format!("body: not JSON: {error}"))?;
     let mut keys = Keys::of(body, "")?;
     let model = keys.need_text("model")?;
     let stream = keys.boolean("stream")?;

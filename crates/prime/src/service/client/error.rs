@@ -179,7 +179,7 @@ impl From<aec_http::Failure> for ApiErrorKind {
 
 /// The explanation of a refusal: `detail`, `message` or `error` of a JSON answer, else the beginning of its text.
 fn detail(body: &[u8]) -> String {
-    let text = match serde_json::from_slice::<Value>(body) {
+    let text = match aec_base::json::from_slice::<Value>(body) {
         Ok(Value::Object(object)) => {
             let said = ["detail", "message", "error"].iter().find_map(|key| object.get(*key));
             match said {
@@ -202,7 +202,7 @@ fn detail(body: &[u8]) -> String {
 
 /// The list of a 422: `detail[]` with `loc` and `msg`.
 fn problems(body: &[u8]) -> Vec<FieldProblem> {
-    let Ok(value) = serde_json::from_slice::<Value>(body) else { return Vec::new() };
+    let Ok(value) = aec_base::json::from_slice::<Value>(body) else { return Vec::new() };
     let Some(list) = value.get("detail").and_then(Value::as_array) else { return Vec::new() };
     let problem = |entry: &Value| {
         let place = entry.get("loc").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();

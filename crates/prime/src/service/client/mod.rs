@@ -239,7 +239,7 @@ impl Message {
     }
 
     fn value(&self, content: &[u8]) -> Result<Value, ApiError> {
-        serde_json::from_slice(content).map(unwrapped).map_err(|error| {
+        aec_base::json::from_slice(content).map(unwrapped).map_err(|error| {
             let reason = format!("not JSON (line {}, column {})", error.line(), error.column());
             self.fail(ApiErrorKind::Malformed { reason })
         })

@@ -207,7 +207,7 @@ pub fn parse_argument(text: &str) -> Result<(String, Value), RequestError> {
     if key.trim().is_empty() {
         return Err(bad());
     }
-    let value = serde_json::from_str(value).unwrap_or_else(|_| json!(value));
+    let value = aec_base::json::from_str(value).unwrap_or_else(|_| json!(value));
     Ok((key.trim().to_owned(), value))
 }
 

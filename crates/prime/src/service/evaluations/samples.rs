@@ -177,9 +177,9 @@ fn cut(body: &Bytes) -> Result<Answer, String> {
         format!("it is not a page of samples (line {}, column {})", error.line(), error.column())
     };
     let is_object = |raw: &&RawValue| raw.get().starts_with('{');
-    let mut page: RawPage<'_> = serde_json::from_slice(body).map_err(broken)?;
+    let mut page: RawPage<'_> = aec_base::json::from_slice(body).map_err(broken)?;
     if let Some(inner) = page.data.filter(is_object) {
-        page = serde_json::from_str(inner.get()).map_err(broken)?;
+        page = aec_base::json::from_str(inner.get()).map_err(broken)?;
     }
     let samples = page.samples.ok_or("it has no list `samples`")?;
     let number = |value: Option<Value>| value.as_ref().and_then(Value::as_u64);
@@ -234,7 +234,7 @@ fn sample_id(sample: &[u8]) -> Option<String> {
         sample_id: Option<Value>,
         id: Option<Value>,
     }
-    let named: Named = serde_json::from_slice(sample).ok()?;
+    let named: Named = aec_base::json::from_slice(sample).ok()?;
     match named.sample_id.or(named.id)? {
         Value::String(id) if !id.is_empty() => Some(id),
         _ => None,

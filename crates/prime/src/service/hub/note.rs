@@ -68,7 +68,7 @@ fn read(path: &Path) -> Result<Map<String, Value>, NoteError> {
         Err(error) => return Err(fail(format!("cannot read it: {error}"))),
     };
     let bad = |error| fail(format!("not a JSON object ({error}); delete it if it is not needed"));
-    serde_json::from_slice(&text).map_err(bad)
+    aec_base::json::from_slice(&text).map_err(bad)
 }
 
 /// Writes a temporary file and renames it, so that the note is always complete.

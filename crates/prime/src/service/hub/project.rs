@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use aec_base::document::toml_table;
 use toml::{Table, Value};
 
 use super::package::PackageError;
@@ -56,8 +57,7 @@ impl Project {
     }
 
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let root: Table =
-            text.parse().map_err(|error: toml::de::Error| error.to_string().trim_end().to_owned())?;
+        let root = toml_table(text).map_err(|error| error.to_string().trim_end().to_owned())?;
         let project = root.get("project").and_then(Value::as_table).ok_or("there is no [project] table")?;
         let table = Section { place: "project", table: project };
         let dynamic = table.list("dynamic")?;

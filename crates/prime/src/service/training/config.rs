@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use aec_base::document::toml_table;
 use serde_json::{Map, Value, json};
 use toml::Table;
 
@@ -83,7 +84,7 @@ impl TrainConfig {
             path: path.to_owned(),
             reason: error.to_string().trim_end().to_owned(),
         };
-        let mut table: Table = text.parse().map_err(not_toml)?;
+        let mut table: Table = toml_table(text).map_err(not_toml)?;
         let is_lora = table.get("model").is_some_and(toml::Value::is_str)
             || table.get("env").is_some_and(toml::Value::is_array);
         let is_prime_rl = ["trainer", "orchestrator", "data"].iter().any(|key| table.contains_key(*key));

@@ -14,6 +14,9 @@ use super::record::Record;
 use crate::harness::{End, TrialContext};
 use crate::workspace::Workspace;
 
+/// Most connections of a room at once. Every one takes a descriptor of this program, which all trials share.
+const MOST_CONNECTIONS: usize = 64;
+
 /// How long connections may take to end after the token is revoked.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -52,7 +55,7 @@ impl ModelDoorway {
                 // A dropped sender also means stop.
                 stopped.await.ok();
             };
-            if let Err(error) = service.serve(listener, stopped).await {
+            if let Err(error) = service.serve(listener, MOST_CONNECTIONS, stopped).await {
                 tracing::debug!(%error, "the gateway of a sandbox was lost");
             }
         });

@@ -16,7 +16,7 @@ use self::doorway::ModelDoorway;
 use self::record::Record;
 use super::oracle::{tail, told};
 use super::tools::{Declared, built_in_names, kept, show};
-use super::{End, Limit, Rollout, TrialContext};
+use super::{End, Limit, Rollout, TRACEBACK, TrialContext};
 use crate::room::ExtraFile;
 use crate::workspace::Workspace;
 
@@ -103,8 +103,26 @@ async fn work(
     };
     match failure {
         Some(failure) => Ok(End::Model(failure)),
-        None => Ok(End::Agent(format!("the program ended with {how}: {}", tail(&ran.stderr)))),
+        None => {
+            let message = format!("the program ended with {how}: {}", tail(&ran.stderr));
+            if left {
+                return Ok(End::Agent(message));
+            }
+            result.insert(TRACEBACK.to_owned(), last_lines(&ran.stderr).into());
+            Ok(End::Crashed(message))
+        }
     }
+}
+
+/// The last lines of a text, as they are written.
+fn last_lines(text: &str) -> String {
+    const LINES: usize = 30;
+    const CHARACTERS: usize = 4000;
+    let text = text.trim_end();
+    let start = text.rmatch_indices('\n').nth(LINES - 1).map_or(0, |(at, _)| at + 1);
+    let lines = &text[start..];
+    let start = lines.char_indices().rev().nth(CHARACTERS - 1).map_or(0, |(at, _)| at);
+    lines[start..].to_owned()
 }
 
 /// Whether the task's output exists.
@@ -207,7 +225,7 @@ async fn own_result(context: &TrialContext, workspace: &Workspace) -> Option<Val
             return None;
         }
     };
-    match serde_json::from_slice::<Map<String, Value>>(&bytes) {
+    match aec_base::json::from_slice::<Map<String, Value>>(&bytes) {
         Ok(said) => Some(Value::Object(said)),
         Err(_) => {
             context.trajectory.note(format!("{RESULT_FILE} is not a JSON object"), Map::new());

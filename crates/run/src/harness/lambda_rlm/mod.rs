@@ -12,6 +12,8 @@ use std::sync::{Arc, OnceLock};
 
 use aec_judge::settle::order::Submitted;
 use aec_model::client::Model;
+use aec_model::message::{Message, Request, Role, Sampling};
+use aec_model::money::MicroDollars;
 use aec_rlm::report::ReportState;
 use aec_task::long_documents::settings::Guardrails;
 use futures_util::future::join_all;
@@ -24,7 +26,8 @@ use self::given::Given;
 use self::section::{Shared, Worked};
 use super::advisor::Advisor;
 use super::guard::{Guard, Plane};
-use super::{End, Rollout, TrialContext};
+use super::{End, PreparedAgent, Rollout, TrialContext};
+use crate::affordable::{self, Opening};
 use crate::parameters::Parameters;
 use crate::task::PreparedTask;
 use crate::workspace::blocking;
@@ -101,6 +104,27 @@ pub(crate) fn forecast(
     model: Option<&Model>,
 ) -> Result<Forecast, String> {
     PlannedWork::make(task, parameters, system_prompt, model).map(|prepared| prepared.forecast)
+}
+
+/// The smallest call of an agent: the instruction and a part of the answer, as long as its limit allows.
+pub(crate) fn opening(task: &PreparedTask, agent: &PreparedAgent, model: &Model) -> Result<Opening, String> {
+    let own = agent.system_prompt.as_deref();
+    let PlannedWork { given, .. } = PlannedWork::make(task, &agent.parameters, own, Some(model))?;
+    let settings = &given.settings;
+    let wanted = &agent.parameters.sampling;
+    let most = u32::try_from(settings.guardrails.token_budget).unwrap_or(u32::MAX);
+    let max_tokens = Some(wanted.output_limit().min(most).max(1));
+    let request = Request {
+        messages: vec![Message::text(Role::User, task.instruction.clone())],
+        sampling: Sampling { max_tokens, ..wanted.clone() },
+        ..Request::default()
+    };
+    let mut calls = vec![(model.clone(), request)];
+    if let Some(advisor) = settings.advisor.as_ref().filter(|advisor| advisor.enabled) {
+        calls.push((model.other(&advisor.model).map_err(|error| error.what)?, affordable::smallest()));
+    }
+    let own = settings.run.max_cost_usd.and_then(MicroDollars::from_dollars);
+    Ok(Opening { calls, own: own.map(|money| (money, "`max_cost_usd` of the agent")) })
 }
 
 /// Works on all sections; those that do not wait for others run concurrently.

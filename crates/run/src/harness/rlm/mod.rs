@@ -19,6 +19,7 @@ use aec_model::client::Model;
 use aec_model::failure::FailureKind;
 use aec_model::message::{Message, Part, Reply, Request, Role, Tool, ToolCall, Tools};
 use aec_model::meter::AccountKind;
+use aec_model::money::MicroDollars;
 use aec_task::long_documents::settings::Overrides;
 use serde_json::{Map, Value, json};
 
@@ -30,7 +31,9 @@ use super::advisor::Advisor;
 use super::guard::{Guard, Plane};
 use super::tools::{kept, show};
 use super::turns::name_calls;
-use super::{End, Limit, Rollout, TrialContext};
+use super::{End, Limit, PreparedAgent, Rollout, TrialContext};
+use crate::affordable::{self, Opening};
+use crate::parameters::Parameters;
 use crate::task::PreparedTask;
 use crate::trajectory::ToolOutcome;
 use crate::workspace::{Workspace, blocking};
@@ -54,6 +57,61 @@ pub async fn run(context: &mut TrialContext) -> Rollout {
 /// Checks the files that a task has for this harness.
 pub(crate) fn check(task: &PreparedTask) -> Result<(), String> {
     Given::read(task).map(drop)
+}
+
+/// The first calls of an agent: of its main model with the first request, and of its other models.
+pub(crate) fn opening(task: &PreparedTask, agent: &PreparedAgent, model: &Model) -> Result<Opening, String> {
+    let mut given = Given::read(task)?;
+    given.settings.tighten(&overrides(&agent.parameters));
+    let settings = &given.settings;
+    let advisor = settings.advisor.as_ref().filter(|advisor| advisor.enabled);
+    let (_, _, mut request) = set_up(&given, task, agent, advisor.is_some());
+    let most = u32::try_from(settings.guardrails.token_budget).unwrap_or(u32::MAX);
+    request.sampling.max_tokens = Some(request.sampling.output_limit().min(most).max(1));
+    let mut calls = vec![(model.clone(), request)];
+    let execution = &settings.execution;
+    let others = [execution.subcall_model.as_ref(), execution.compaction_model.as_ref()];
+    for name in others.into_iter().flatten().chain(advisor.map(|advisor| &advisor.model)) {
+        let other = model.other(name).map_err(|error| error.what)?;
+        calls.push((other, affordable::smallest()));
+    }
+    let own = settings.guardrails.max_budget_usd.and_then(MicroDollars::from_dollars);
+    Ok(Opening {
+        calls,
+        own: own.map(|money| (money, "`max_budget_usd` of rlm.toml or `max_cost_usd` of the agent")),
+    })
+}
+
+/// The session's setup, the system prompt and the first request.
+fn set_up(
+    given: &Given,
+    task: &PreparedTask,
+    agent: &PreparedAgent,
+    advisor: bool,
+) -> (Setup, String, Request) {
+    let mut setup = Setup {
+        context: task.instruction.clone(),
+        help: String::new(),
+        workers: given.settings.execution.max_parallel_workers,
+        subcalls: offered(given),
+        custom: given.custom.clone(),
+        inputs: given.inputs.clone(),
+        report: given.report.is_some(),
+        advisor,
+    };
+    setup.help = prompt::functions(&setup);
+    let surface = agent.parameters.surface;
+    let system = prompt::system(agent.system_prompt.as_deref(), &task.output_path, surface, given, &setup);
+    let request = Request {
+        messages: vec![
+            Message::text(Role::System, system.clone()),
+            Message::text(Role::User, task.instruction.clone()),
+        ],
+        tools: if surface == Surface::Tool { vec![tool()].into() } else { Tools::default() },
+        sampling: agent.parameters.sampling.clone(),
+        ..Request::default()
+    };
+    (setup, system, request)
 }
 
 /// A run in progress.
@@ -88,7 +146,7 @@ impl Work {
     async fn prepare(context: &mut TrialContext) -> Result<Self, End> {
         let task = std::sync::Arc::clone(&context.task);
         let mut given = blocking(move || Given::read(&task)).await?.map_err(End::Task)?;
-        given.settings.tighten(&overrides(context));
+        given.settings.tighten(&overrides(&context.agent.parameters));
         for note in &given.notes {
             context.trajectory.note(note.clone(), Map::new());
         }
@@ -109,28 +167,11 @@ impl Work {
         };
         let guard = Guard::new(settings.guardrails.clone(), &context.scope.account);
         context.scope.account = guard.account(Plane::Main).clone();
-        let mut setup = Setup {
-            context: context.task.instruction.clone(),
-            help: String::new(),
-            workers: settings.execution.max_parallel_workers,
-            subcalls: offered(&given),
-            custom: given.custom.clone(),
-            inputs: given.inputs.clone(),
-            report: given.report.is_some(),
-            advisor: models.advisor.is_some(),
-        };
-        setup.help = prompt::functions(&setup);
         let surface = context.agent.parameters.surface;
-        let own = context.agent.system_prompt.as_deref();
-        let system = prompt::system(own, &context.task.output_path, surface, &given, &setup);
+        let (setup, system, request) =
+            set_up(&given, &context.task, &context.agent, models.advisor.is_some());
         let instruction = context.task.instruction.clone();
-        context.begin(Some(system.clone()), &instruction);
-        let request = Request {
-            messages: vec![Message::text(Role::System, system), Message::text(Role::User, instruction)],
-            tools: if surface == Surface::Tool { vec![tool()].into() } else { Tools::default() },
-            sampling: context.agent.parameters.sampling.clone(),
-            ..Request::default()
-        };
+        context.begin(Some(system), &instruction);
         let workspace = context.workspace().await?;
         let (session, problems) = Session::start(&workspace, &setup).await?;
         if !problems.is_empty() {
@@ -446,8 +487,7 @@ enum Turn {
 }
 
 /// The limits in the agent's parameters; they can only lower those of the task.
-fn overrides(context: &TrialContext) -> Overrides {
-    let parameters = &context.agent.parameters;
+fn overrides(parameters: &Parameters) -> Overrides {
     Overrides {
         max_turns: parameters.given_turns,
         token_budget: parameters.token_budget,

@@ -8,6 +8,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use aec_judge::settle::outcome::RoomFault;
 use aec_sandbox::{Capture, Captured, OutputLimits};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
@@ -180,7 +181,9 @@ impl Session {
             Ok(problems) => Ok((session, problems)),
             Err(error) => {
                 let said = session.last_words().await;
-                Err(End::Room(format!("no Python session can be started: {error}{said}").into()))
+                let message = format!("no Python session can be started: {error}{said}");
+                // Cells of an earlier session may have seen to that.
+                Err(End::Room(RoomFault { commands_could: true, ..message.into() }))
             }
         }
     }
@@ -213,6 +216,7 @@ impl Session {
     ) -> Result<Cell, End> {
         let begun = Instant::now();
         self.cells += 1;
+        self.workspace.begin_work();
         let mut printed = Printed::new(self.cells, kept, &std::mem::take(&mut self.early))?;
         let mut cell = match self.follow(code, limit, deadline, &mut printed, host).await {
             Ok(cell) => cell,

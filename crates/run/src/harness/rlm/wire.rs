@@ -28,7 +28,7 @@ impl Frames {
     pub(super) async fn next<T: DeserializeOwned>(&mut self) -> io::Result<T> {
         loop {
             if let Some(message) = self.whole()? {
-                return serde_json::from_slice(&message).map_err(|error| {
+                return aec_base::json::from_slice(&message).map_err(|error| {
                     io::Error::new(io::ErrorKind::InvalidData, format!("it sent what is no message: {error}"))
                 });
             }

@@ -141,7 +141,7 @@ fn objects_in(text: &str) -> Vec<(Range<usize>, Map<String, Value>)> {
         let objects: Vec<_> = ranges
             .into_iter()
             .filter_map(|range| {
-                let fields = serde_json::from_str::<Map<String, Value>>(&text[range.clone()]).ok()?;
+                let fields = aec_base::json::from_str::<Map<String, Value>>(&text[range.clone()]).ok()?;
                 Some((range, fields))
             })
             .collect();

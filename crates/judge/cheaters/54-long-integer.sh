@@ -1,0 +1,9 @@
+# An integer too large for a floating-point number.
+python3 - <<'P'
+import json, os, re
+keys = re.findall(r"`(\w+)`", os.environ["INSTRUCTION"]) or ["result"]
+def put(value):
+    with open(os.environ["OUTPUT"], "w") as output:
+        output.write("{" + ", ".join(json.dumps(key) + ": " + value for key in keys) + "}")
+put("9" * 400)
+P

