@@ -83,8 +83,7 @@ pub fn parse(bytes: &[u8], jobs: &[u64], most: usize) -> Result<Vec<Entry>, Prob
     if bytes.trim_ascii_start().first() != Some(&b'{') {
         return Err(unreadable("it is not a JSON object".to_owned()));
     }
-    let answer: Answer = aec_base::json::from_slice_within(bytes, aec_base::json::Limits::TYPED)
-        .map_err(|error| unreadable(error.to_string()))?;
+    let answer: Answer = aec_base::json::from_slice(bytes).map_err(|error| unreadable(error.to_string()))?;
     let found = answer.jobs.as_deref().unwrap_or_default();
     if found.is_empty()
         && let Some(error) = answer.errors.first()
